@@ -1,0 +1,116 @@
+"""windrow: an array database and analytics engine on Apache Spark.
+
+Names are loaded when they are first used, so that ``import windrow`` costs next to nothing.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING
+
+__version__ = "0.1.0"
+
+if TYPE_CHECKING:
+    from windrow.api.array import Array, Location
+    from windrow.api.batch import Batch, Report
+    from windrow.api.database import Database, connect
+    from windrow.errors import (
+        CancelledError,
+        ConflictError,
+        CorruptionError,
+        DataError,
+        DuplicateError,
+        Error,
+        ExpressionError,
+        FileFormatError,
+        MachineError,
+        MemoryLimitError,
+        SchemaError,
+        StoreError,
+        UnknownNameError,
+    )
+    from windrow.model.box import Box
+    from windrow.model.gridding import Gridding
+    from windrow.model.labels import Labels
+    from windrow.model.schema import Attribute, Dimension, Schema
+    from windrow.model.shape import L1, L2, Hamming, Linf, offset_list, offsets
+    from windrow.model.window import between, centred, corner, trailing, within
+
+_HOMES = {
+    "windrow.api.array": ("Array", "Location"),
+    "windrow.api.batch": ("Batch", "Report"),
+    "windrow.api.database": ("Database", "connect"),
+    "windrow.errors": (
+        "CancelledError",
+        "ConflictError",
+        "CorruptionError",
+        "DataError",
+        "DuplicateError",
+        "Error",
+        "ExpressionError",
+        "FileFormatError",
+        "MachineError",
+        "MemoryLimitError",
+        "SchemaError",
+        "StoreError",
+        "UnknownNameError",
+    ),
+    "windrow.model.box": ("Box",),
+    "windrow.model.gridding": ("Gridding",),
+    "windrow.model.labels": ("Labels",),
+    "windrow.model.schema": ("Attribute", "Dimension", "Schema"),
+    "windrow.model.shape": ("L1", "L2", "Hamming", "Linf", "offset_list", "offsets"),
+    "windrow.model.window": ("between", "centred", "corner", "trailing", "within"),
+}
+_HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
+
+__all__ = [
+    "L1",
+    "L2",
+    "Array",
+    "Attribute",
+    "Batch",
+    "Box",
+    "CancelledError",
+    "ConflictError",
+    "CorruptionError",
+    "DataError",
+    "Database",
+    "Dimension",
+    "DuplicateError",
+    "Error",
+    "ExpressionError",
+    "FileFormatError",
+    "Gridding",
+    "Hamming",
+    "Labels",
+    "Linf",
+    "Location",
+    "MachineError",
+    "MemoryLimitError",
+    "Report",
+    "Schema",
+    "SchemaError",
+    "StoreError",
+    "UnknownNameError",
+    "between",
+    "centred",
+    "connect",
+    "corner",
+    "offset_list",
+    "offsets",
+    "trailing",
+    "within",
+]
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOME_OF:
+        raise AttributeError(f"module 'windrow' has no attribute {name!r}")
+    value = getattr(importlib.import_module(_HOME_OF[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])

@@ -1,0 +1,253 @@
+"""Batches: changes to one or several arrays that become visible together."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from windrow.errors import DataError
+from windrow.expressions.nodes import Node
+from windrow.model.gridding import Gridding
+from windrow.model.labels import Labels
+from windrow.operations import rewrite as rewriting
+from windrow.operations import scatter as scattering
+from windrow.operations import write as writing
+from windrow.operations.arguments import as_table, gridded, is_spark_frame, region_of, rows_of
+from windrow.operations.cell_tasks import NUMBERING, Duplicates
+from windrow.operations.insert import insert
+from windrow.storage.transaction import Transaction, WorkingArray
+
+if TYPE_CHECKING:
+    from windrow.api.database import Database
+
+Grid = Mapping[str, object] | Gridding | bool | None
+
+
+@dataclass(frozen=True)
+class Change:
+    """One step of a batch."""
+
+    array: str
+    operation: str
+    cells: int
+    replaced: int = 0
+    duplicates: int = 0
+
+
+@dataclass(frozen=True)
+class Report:
+    """What a write did: the versions it made, or that its batch id had been applied before."""
+
+    batch: str | None
+    applied: bool
+    versions: Mapping[str, int]
+    changes: tuple[Change, ...] = ()
+    seconds: float = 0.0
+
+    @property
+    def version(self) -> int:
+        """The new version, when one array was written."""
+        if len(self.versions) != 1:
+            raise DataError("the batch wrote several arrays", got=", ".join(self.versions), hint="Use .versions")
+        return next(iter(self.versions.values()))
+
+    @property
+    def cells(self) -> int:
+        return sum(change.cells for change in self.changes)
+
+    @property
+    def replaced(self) -> int:
+        return sum(change.replaced for change in self.changes)
+
+    @property
+    def duplicates(self) -> int:
+        return sum(change.duplicates for change in self.changes)
+
+    def __str__(self) -> str:
+        versions = ", ".join(f"{name}@{number}" for name, number in self.versions.items())
+        if not self.applied:
+            return f"batch {self.batch!r} was applied before ({versions}); nothing was done"
+        steps = "; ".join(_described(change) for change in self.changes) or "nothing"
+        return f"{steps} -> {versions or 'no version'} in {self.seconds:.2f} s"
+
+
+def _described(change: Change) -> str:
+    extra = [f"{change.replaced:,} replaced"] if change.replaced else []
+    extra += [f"{change.duplicates:,} duplicates"] if change.duplicates else []
+    return f"{change.operation} {change.array}: {change.cells:,} cells" + (f" ({', '.join(extra)})" if extra else "")
+
+
+@dataclass
+class Batch:
+    """Collects changes; leaving its ``with`` block publishes all of them, an exception none.
+
+    Inside a batch whose id was applied before, every change is passed over.
+    """
+
+    database: Database
+    id: str | None = None
+    report: Report | None = None
+    _transaction: Transaction | None = None
+    _changes: list[Change] = field(default_factory=list)
+    _started: float = 0.0
+
+    def __enter__(self) -> Batch:
+        self._started = time.perf_counter()
+        if self.id is not None and (not isinstance(self.id, str) or not self.id or len(self.id) > 255):
+            raise DataError("a batch id is a text of 1 to 255 characters", got=repr(self.id))
+        earlier = None if self.id is None else self.database.catalog.batch_report(self.id)
+        if earlier is not None:
+            self.report = Report(self.id, False, json.loads(earlier or "{}"))
+        else:
+            self._transaction = Transaction(self.database.warehouse, self.database.lock_timeout, self.id)
+        return self
+
+    def __exit__(self, kind: object, error: object, trace: object) -> None:
+        if self._transaction is None:
+            return
+        try:
+            if kind is None:
+                published = self._transaction.publish()
+                versions = {name: version.number for name, version in published.items()}
+                took = time.perf_counter() - self._started
+                self.report = Report(self.id, True, versions, tuple(self._changes), took)
+        finally:
+            self._transaction.close()
+            self._transaction = None
+
+    @property
+    def applied_before(self) -> bool:
+        return self.report is not None and not self.report.applied
+
+    def _working(self, name: str, operation: str) -> WorkingArray | None:
+        if self.applied_before:
+            return None
+        if self._transaction is None:
+            raise DataError("the batch is not open", hint="Use it as: with db.batch() as b: …")
+        working = self._transaction.working(name)
+        working.note(operation)
+        return working
+
+    def write(
+        self, array: str, values: Any, at: Sequence[int] | None = None, labels: Mapping[str, Any] | None = None
+    ) -> None:
+        """Write a box of values into a dense array; see Array.write."""
+        working = self._working(array, "write")
+        if working is not None:
+            _refuse_sparse(working)
+            region = region_of(values, working, at, labels or {})
+            cells = writing.write(self.database.engine, working, region.source, region.at, region.labels)
+            self._changes.append(Change(array, "write", cells))
+
+    def append(self, array: str, values: Any, labels: Mapping[str, Any] | Sequence[Any] | None = None) -> None:
+        """Write after the present end of the one growing dimension; see Array.append."""
+        working = self._working(array, "append")
+        if working is None:
+            return
+        _refuse_sparse(working)
+        if len(working.schema.growing) != 1:
+            raise DataError(
+                f"array {array} needs exactly one growing dimension to append along",
+                got=f"{len(working.schema.growing)}",
+                hint="Use write() with at=",
+            )
+        axis = working.schema.growing[0]
+        at = [*working.schema.lo]
+        at[axis] = working.hi[axis] + 1
+        if labels is not None and not isinstance(labels, Mapping):
+            labels = {working.schema.dimension_names[axis]: labels}
+        region = region_of(values, working, at, labels or {})
+        cells = writing.write(self.database.engine, working, region.source, region.at, region.labels)
+        self._changes.append(Change(array, "append", cells))
+
+    def insert(self, array: str, cells: Any, on_duplicate: Duplicates | None = None, grid: Grid = None) -> None:
+        """Insert cells into a sparse array, or set single cells of a dense one; see Array.insert."""
+        working = self._working(array, "insert")
+        if working is None:
+            return
+        engine = self.database.engine
+        if not working.record.sparse:
+            self._set_cells(working, cells, on_duplicate)
+            return
+        rows = rows_of(cells, engine)
+        gridding = _gridding(working, grid)
+        if gridding is not None:
+            rows = gridded(rows, gridding, working.schema, engine)
+        numbered = gridding is not None and NUMBERING in working.schema.dimension_names
+        counts = insert(engine, working, rows, on_duplicate or ("keep" if numbered else "error"))
+        self._changes.append(Change(array, "insert", counts.cells, counts.replaced, counts.duplicates))
+
+    def _set_cells(self, working: WorkingArray, cells: Any, on_duplicate: str | None) -> None:
+        rows = rows_of(cells, self.database.engine)
+        if is_spark_frame(rows):
+            count = scattering.scatter_frame(self.database.engine, working, rows)
+        else:
+            count = scattering.scatter(self.database.engine, working, as_table(rows), on_duplicate or "error")
+        self._changes.append(Change(working.record.name, "insert", count))
+
+    def delete(self, array: str, where: str | Node | None = None) -> None:
+        """Delete cells of a sparse array; see Array.delete."""
+        working = self._working(array, "delete")
+        if working is not None:
+            deleted = rewriting.delete(self.database.engine, working, _parsed(where))
+            self._changes.append(Change(array, "delete", deleted))
+
+    def update(self, array: str, set: Mapping[str, Any], where: str | Node | None = None) -> None:
+        """Change attributes of cells; see Array.update."""
+        working = self._working(array, "update")
+        if working is not None:
+            assignments = {name: _value(expression) for name, expression in set.items()}
+            touched = rewriting.update(self.database.engine, working, assignments, _parsed(where))
+            self._changes.append(Change(array, "update", touched))
+
+    def set_labels(self, array: str, dimension: str, labels: Any) -> None:
+        """Give a dimension new coordinate labels."""
+        working = self._working(array, "labels")
+        if working is not None:
+            writing.set_labels(working, dimension, labels if isinstance(labels, Labels) else Labels.of(labels))
+            self._changes.append(Change(array, "labels", 0))
+
+    def compact(self, array: str, chunks: Mapping[str, int] | None = None) -> None:
+        """Store an array anew in good order; see Array.compact."""
+        working = self._working(array, "compact")
+        if working is not None:
+            compact = rewriting.compact_sparse if working.record.sparse else writing.compact_dense
+            compact(self.database.engine, working, dict(chunks or {}))
+            self._changes.append(Change(array, "compact", 0))
+
+
+def _refuse_sparse(working: WorkingArray) -> None:
+    if working.record.sparse:
+        raise DataError(f"array {working.record.name} is sparse", hint="Use insert() with a table of cells")
+
+
+def _gridding(working: WorkingArray, grid: Grid) -> Gridding | None:
+    if grid is False:
+        return None
+    if isinstance(grid, Gridding):
+        return grid
+    if isinstance(grid, Mapping):
+        return Gridding.of(grid)
+    return None if working.record.gridding is None else Gridding.from_json(working.record.gridding)
+
+
+def _parsed(text: str | Node | None) -> Node | None:
+    if not isinstance(text, str):
+        return text
+    from windrow.language.expression import parse_expression
+
+    return parse_expression(text)
+
+
+def _value(expression: Any) -> Node:
+    """An assignment's right side: text is an expression, anything else a constant."""
+    if isinstance(expression, Node):
+        return expression
+    from windrow.expressions.nodes import Literal
+
+    parsed = _parsed(expression) if isinstance(expression, str) else Literal(expression)
+    assert parsed is not None
+    return parsed

@@ -1,0 +1,73 @@
+"""Dense data as labelled xarray Datasets."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import xarray as xr
+
+from windrow.model.arrow import arrow_to_block
+from windrow.model.box import Box
+from windrow.model.labels import Labels
+from windrow.model.schema import Schema
+from windrow.model.source import Blocks
+from windrow.storage.cells import coordinates
+from windrow.storage.dense import DenseSnapshot, open_store
+from windrow.storage.sparse import SparseSnapshot
+
+Metadata = Mapping[str, Mapping[str, str]]
+
+
+def dataset(snapshot: DenseSnapshot, box: Box, attributes: Sequence[str], metadata: Metadata) -> xr.Dataset:
+    """A box of a dense array, read now."""
+    blocks = snapshot.read(box, attributes)
+    return _dataset(snapshot.growing_schema, box, blocks, snapshot.labels, metadata)
+
+
+def _dataset(schema: Schema, box: Box, blocks: Blocks, labels: Mapping[str, Labels], metadata: Metadata) -> xr.Dataset:
+    variables = {
+        name: xr.Variable(schema.dimension_names, values, dict(metadata.get(name, {})))
+        for name, values in blocks.items()
+    }
+    return xr.Dataset(variables, coords=_coordinates(schema, box, labels))
+
+
+def _coordinates(schema: Schema, box: Box, labels: Mapping[str, Labels]) -> dict[str, xr.Variable]:
+    result = {}
+    for dimension, lo, hi in zip(schema.dimensions, box.lo, box.hi, strict=True):
+        named = labels.get(dimension.name)
+        if named is None:
+            values: Any = np.arange(lo, hi + 1, dtype=np.int64)
+            result[dimension.name] = xr.Variable((dimension.name,), values)
+        else:
+            chosen = named.slice(lo - dimension.lo, hi + 1 - dimension.lo)
+            values = chosen.values.astype(object) if chosen.kind == "string" else chosen.values
+            result[dimension.name] = xr.Variable((dimension.name,), values, dict(chosen.attributes))
+    return result
+
+
+def opened(snapshot: DenseSnapshot) -> xr.Dataset:
+    """A whole dense array, whose values are read when they are used."""
+    store = open_store(snapshot.path, snapshot.pointer)
+    whole: xr.Dataset = xr.open_zarr(store, consolidated=False, chunks=None)
+    return whole
+
+
+def laid_out(cells: pa.Table, snapshot: SparseSnapshot, labels: Mapping[str, Labels], metadata: Metadata) -> xr.Dataset:
+    """Sparse cells on their full grid; ``<name>__valid`` says where there is a value, floats hold NaN elsewhere."""
+    schema, box = snapshot.schema, snapshot.box
+    index = tuple(column - lo for column, lo in zip(coordinates(cells, schema), box.lo, strict=True))
+    blocks: dict[str, Any] = {}
+    for attribute in schema.attributes:
+        values, valid = arrow_to_block(cells.column(attribute.name))
+        block = np.full(box.shape, attribute.type.fill, attribute.type.dtype)
+        block[index] = values
+        blocks[attribute.name] = block
+        if not attribute.type.is_float:
+            present = np.zeros(box.shape, bool)
+            present[index] = True if valid is None else valid
+            blocks[attribute.companion] = present
+    return _dataset(schema, box, blocks, labels, metadata)

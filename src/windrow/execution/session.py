@@ -1,0 +1,112 @@
+"""Starting Spark, when work needs it and nobody gave us a session."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+import tempfile
+import threading
+from typing import TYPE_CHECKING
+
+from windrow.errors import MachineError
+from windrow.execution.java import find_java
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_QUIET_LOG = """\
+rootLogger.level = error
+rootLogger.appenderRef.stderr.ref = stderr
+appender.stderr.type = Console
+appender.stderr.name = stderr
+appender.stderr.target = SYSTEM_ERR
+appender.stderr.layout.type = PatternLayout
+appender.stderr.layout.pattern = %d{HH:mm:ss} %p %c{1}: %m%n
+"""
+
+
+def active_session() -> SparkSession | None:
+    """The session that this process already runs, if any."""
+    if "pyspark.sql" not in sys.modules:
+        return None
+    from pyspark.sql import SparkSession
+
+    return SparkSession.getActiveSession() or SparkSession._instantiatedSession
+
+
+class _Started:
+    """The session windrow started, and how many connections use it; the last to close stops it."""
+
+    session: SparkSession | None = None
+    users = 0
+    lock = threading.Lock()
+
+
+def acquire_session(workers: int, memory: int) -> tuple[SparkSession, bool]:
+    """A session to use, and whether it is windrow's own, to be given back with ``release_session``."""
+    with _Started.lock:
+        running = active_session()
+        if running is not None and running is not _Started.session:
+            return running, False
+        if running is None:
+            _Started.session, _Started.users = start_session(workers, memory), 0
+        _Started.users += 1
+        assert _Started.session is not None
+        return _Started.session, True
+
+
+def release_session() -> None:
+    with _Started.lock:
+        _Started.users -= 1
+        if _Started.users <= 0 and _Started.session is not None:
+            _Started.session.stop()
+            _Started.session = None
+
+
+def start_session(workers: int, memory: int) -> SparkSession:
+    """A local session: one JVM in this process, ``workers`` tasks at a time, each tried again if its worker dies."""
+    java = find_java()
+    os.environ["JAVA_HOME"] = str(java.path)
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
+    os.environ.setdefault("SPARK_LOCAL_HOSTNAME", "localhost")
+    try:
+        from pyspark.sql import SparkSession
+    except ImportError:
+        raise MachineError("PySpark is not installed", hint="pip install 'pyspark==4.3.*'") from None
+    heap = max(1024, min(4096, memory // 2**20 // 4))
+    builder = SparkSession.builder.appName("windrow").master(f"local[{workers},4]")
+    for key, value in {
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.driver.memory": f"{heap}m",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={_quiet_log()} -XX:+UseParallelGC",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.execution.arrow.pyspark.enabled": "true",
+        "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",
+        "spark.python.worker.reuse": "true",
+        "spark.sql.shuffle.partitions": str(max(8, 4 * workers)),
+    }.items():
+        builder = builder.config(key, value)
+    try:
+        session = builder.getOrCreate()
+    except Exception as error:
+        raise MachineError(
+            "Spark did not start", got=(str(error).splitlines() or ["no reason"])[0], hint="Run: windrow doctor"
+        ) from error
+    session.sparkContext.setLogLevel("ERROR")
+    # PySpark prints every failed query as JSON with its Java trace; windrow's own errors say what matters.
+    logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
+    return session
+
+
+def _quiet_log() -> str:
+    path = os.path.join(tempfile.gettempdir(), f"windrow-log4j2-{os.getuid()}.properties")
+    if not os.path.exists(path):
+        temporary = f"{path}.{os.getpid()}"
+        with open(temporary, "w") as file:
+            file.write(_QUIET_LOG)
+        os.replace(temporary, path)
+    return path

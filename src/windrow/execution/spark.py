@@ -1,0 +1,185 @@
+"""Runs tasks on Spark. Spark schedules and retries; the workers touch the bytes.
+
+A task that finds a windrow error returns it instead of raising it: bad data is bad on every try, and Spark would try
+four times. Anything else is raised, so that Spark does try again.
+"""
+
+from __future__ import annotations
+
+import pickle
+import threading
+import uuid
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from windrow.errors import Error, MachineError, MemoryLimitError
+from windrow.execution.executor import (
+    BatchFunction,
+    Cancellation,
+    Job,
+    Progress,
+    Receipt,
+    Task,
+    check_memory,
+)
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+_RECEIPT = "receipt binary"
+_POLL_SECONDS = 0.05
+
+
+class SparkExecutor:
+    """On the workers of a SparkSession."""
+
+    name = "spark"
+
+    def __init__(self, session: SparkSession, memory: int, progress: Progress, cancellation: Cancellation) -> None:
+        self.session = session
+        self.workers = max(1, int(session.sparkContext.defaultParallelism))
+        self.memory = memory
+        self._progress = progress
+        self._cancellation = cancellation
+
+    @property
+    def worker_memory(self) -> int:
+        return self.memory // self.workers
+
+    def run(self, job: Job[Task, Receipt]) -> list[Receipt]:
+        check_memory(job.label, job.task_bytes, self.worker_memory)
+        if not job.tasks:
+            return []
+        # One partition a task; Spark keeps the order of partitions in what it collects.
+        pickled = [pickle.dumps(task, protocol=5) for task in job.tasks]
+        context = self.session.sparkContext
+        outcomes = context.parallelize(pickled, len(pickled)).map(_guarded(job.function))
+        return _opened(self._collect(job.label, outcomes.collect))
+
+    def map_sorted(
+        self, label: str, rows: DataFrame, order: Sequence[str], function: BatchFunction[Receipt]
+    ) -> list[Receipt]:
+        columns = [name for name in rows.columns if name not in order or not name.startswith("_")]
+        arranged = rows.repartitionByRange(*order).sortWithinPartitions(*order).select(*columns)
+        outcomes = arranged.mapInArrow(_guarded_batches(function), _RECEIPT)
+        return _opened([row[0] for row in self._collect(label, outcomes.collect)])
+
+    def map_grouped(self, label: str, rows: DataFrame, key: str, function: BatchFunction[Receipt]) -> list[Receipt]:
+        """Bring rows with equal ``key`` to one worker, sorted by it, and call ``function`` on what each worker got."""
+        arranged = rows.repartition(key).sortWithinPartitions(key)
+        outcomes = arranged.mapInArrow(_guarded_batches(function), _RECEIPT)
+        return _opened([row[0] for row in self._collect(label, outcomes.collect)])
+
+    def map_batches(
+        self, rows: DataFrame, function: Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+    ) -> DataFrame:
+        """The frame after a function of its batches, whose columns are found by trying it on no rows."""
+        from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
+
+        empty = pa.RecordBatch.from_pylist([], to_arrow_schema(rows.schema))
+        fields = next(iter(function(iter([empty])))).schema
+        return rows.mapInArrow(function, from_arrow_schema(fields))
+
+    def read_parquet(self, paths: Sequence[str]) -> DataFrame:
+        return self.session.read.parquet(*paths)
+
+    def frame(
+        self, function: Callable[[Task], Iterable[pa.RecordBatch]], tasks: Sequence[Task], fields: pa.Schema
+    ) -> DataFrame:
+        """A lazy DataFrame of the rows that each task yields."""
+        from pyspark.sql.pandas.types import from_arrow_schema
+
+        held = [pickle.dumps(task, protocol=5) for task in tasks]
+
+        def rows(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            for batch in batches:
+                for index in batch.column(0).to_pylist():
+                    yield from function(pickle.loads(held[index]))
+
+        numbers = self.session.range(0, len(held), 1, max(1, len(held)))
+        return numbers.mapInArrow(rows, from_arrow_schema(fields))
+
+    def _collect(self, label: str, action: Callable[[], list[Any]]) -> list[Any]:
+        """Run a Spark action in a thread of its own, reporting progress, until it ends or is cancelled."""
+        context = self.session.sparkContext
+        group = f"windrow-{uuid.uuid4().hex}"
+        result: list[Any] = []
+        failure: list[BaseException] = []
+
+        def work() -> None:
+            try:
+                context.setJobGroup(group, label, interruptOnCancel=True)
+                result.extend(action())
+            except BaseException as error:
+                failure.append(error)
+
+        thread = threading.Thread(target=work, name="windrow-spark", daemon=True)
+        thread.start()
+        try:
+            while thread.is_alive():
+                thread.join(_POLL_SECONDS)
+                self._report(label, group)
+                self._cancellation.check(label)
+        except BaseException:
+            context.cancelJobGroup(group)
+            thread.join(10)
+            raise
+        if failure:
+            raise _explained(label, failure[0]) from failure[0]
+        return result
+
+    def _report(self, label: str, group: str) -> None:
+        tracker = self.session.sparkContext.statusTracker()
+        done = total = 0
+        for job_id in tracker.getJobIdsForGroup(group):
+            job = tracker.getJobInfo(job_id)
+            for stage_id in job.stageIds if job else ():
+                stage = tracker.getStageInfo(stage_id)
+                if stage is not None:
+                    done, total = done + stage.numCompletedTasks, total + stage.numTasks
+        if total:
+            self._progress(label, done, total)
+
+
+def _guarded(function: Callable[[Any], Any]) -> Callable[[bytes], bytes]:
+    def guarded(pickled: bytes) -> bytes:
+        try:
+            return pickle.dumps(function(pickle.loads(pickled)), protocol=5)
+        except Error as error:
+            return pickle.dumps(error)
+        except MemoryError:
+            return pickle.dumps(MemoryLimitError("a Spark worker ran out of memory", hint="Use smaller chunks"))
+
+    return guarded
+
+
+def _guarded_batches(function: BatchFunction[Any]) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    def guarded(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        try:
+            outcome = pickle.dumps(function(batches), protocol=5)
+        except Error as error:
+            outcome = pickle.dumps(error)
+        yield pa.record_batch([pa.array([outcome], pa.binary())], names=["receipt"])
+
+    return guarded
+
+
+def _opened(outcomes: Iterable[bytes]) -> list[Any]:
+    receipts = [pickle.loads(outcome) for outcome in outcomes]
+    for receipt in receipts:
+        if isinstance(receipt, Error):
+            raise receipt
+    return receipts
+
+
+def _explained(label: str, failure: BaseException) -> BaseException:
+    if isinstance(failure, Error) or not isinstance(failure, Exception):
+        return failure
+    lines = [line.strip() for line in str(failure).splitlines() if line.strip()]
+    telling = [line for line in lines if "Error" in line or "Exception" in line]
+    return MachineError(
+        f"Spark could not finish: {label}", got=(telling or lines or [type(failure).__name__])[-1][:300],
+        hint="Run: windrow doctor",
+    )  # fmt: skip

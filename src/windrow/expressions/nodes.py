@@ -1,0 +1,381 @@
+"""Expression trees: plain, frozen, hashable data that prints as text which parses back to an equal tree.
+
+A tree that would be nested too deeply cannot be built, so whoever walks one may recurse.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field, fields
+from datetime import UTC, date, datetime
+from typing import Any, ClassVar
+
+from windrow.errors import ExpressionError
+from windrow.model.types import DataType
+
+DEEPEST = 100
+"""Levels of nesting an expression may have, so few that no walk or pickle needs more than 600 of 1,000 frames."""
+
+RESERVED = frozenset(
+    {"and", "as", "between", "case", "cast", "else", "end", "false", "in", "is", "not", "null", "or", "then"}
+    | {"true", "when"}
+)
+"""Words that name a column only in double quotes."""
+
+Value = bool | int | float | str | datetime | None
+
+Pieces = list["str | tuple[Node, int]"]
+
+_BARE_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
+_OR, _AND, _NOT, _PREDICATE, _SUM, _PRODUCT, _SIGN, _ATOM = range(1, 9)
+ARITHMETIC = {"+": _SUM, "-": _SUM, "||": _SUM, "*": _PRODUCT, "/": _PRODUCT, "//": _PRODUCT, "%": _PRODUCT}
+COMPARISONS = ("=", "<>", "<", "<=", ">", ">=")
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Node:
+    """A part of an expression."""
+
+    binding: ClassVar[int] = _ATOM
+    depth: int = field(init=False, compare=False)
+
+    def __post_init__(self) -> None:
+        depth = 1 + max((child.depth for child in self.children()), default=0)
+        if depth > DEEPEST:
+            raise ExpressionError(
+                f"an expression is nested more than {DEEPEST} levels deep", hint="Compute it in steps"
+            )
+        object.__setattr__(self, "depth", depth)
+
+    def children(self) -> Iterator[Node]:
+        """The nodes directly below, in the order they are written."""
+        waiting: list[Any] = [getattr(self, part.name, None) for part in reversed(fields(self))]
+        while waiting:
+            part = waiting.pop()
+            if isinstance(part, Node):
+                yield part
+            elif isinstance(part, tuple):
+                waiting.extend(reversed(part))
+
+    def walk(self) -> Iterator[Node]:
+        """This node and all below."""
+        waiting: list[Node] = [self]
+        while waiting:
+            node = waiting.pop()
+            yield node
+            waiting.extend(node.children())
+
+    def columns(self) -> set[Column]:
+        """The columns that the expression reads."""
+        return {node for node in self.walk() if isinstance(node, Column)}
+
+    def _pieces(self) -> Pieces:
+        """What the node prints as: texts, and nodes below with how tightly their surroundings bind."""
+        raise NotImplementedError
+
+    def __str__(self) -> str:
+        # Printing puts more frames on the stack than any other walk, so it is the one that does not recurse.
+        texts: list[str] = []
+        waiting: Pieces = [(self, 0)]
+        while waiting:
+            piece = waiting.pop()
+            if isinstance(piece, str):
+                texts.append(piece)
+                continue
+            node, binding = piece
+            pieces = node._pieces()
+            waiting += reversed(pieces if node.binding >= binding else ["(", *pieces, ")"])
+        return "".join(texts)
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self}>"
+
+
+@dataclass(frozen=True, slots=True, repr=False, eq=False)
+class Literal(Node):
+    """A constant; None is null. Equal only to a literal of the same type: 1, 1.0 and true differ."""
+
+    value: Value
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "value", _checked(self.value))
+        Node.__post_init__(self)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Literal) and self._identity == other._identity
+
+    def __hash__(self) -> int:
+        return hash(self._identity)
+
+    @property
+    def _identity(self) -> tuple[type, str]:
+        return type(self.value), repr(self.value)
+
+    @property
+    def is_negative(self) -> bool:
+        """Whether the literal is a number printed with a minus sign."""
+        return type(self.value) in (int, float) and math.copysign(1, self.value) < 0  # type: ignore[arg-type]
+
+    def _pieces(self) -> Pieces:
+        if isinstance(self.value, str):
+            return [quoted(self.value, "'")]
+        if isinstance(self.value, datetime):
+            return [f"timestamp '{self.value.isoformat(' ')}'"]
+        return ["null" if self.value is None else repr(self.value).lower()]
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Column(Node):
+    """A dimension or attribute by name, of the array called ``qualifier`` if that is given (``A1.i``, ``left.m``)."""
+
+    name: str
+    qualifier: str | None = None
+
+    def __post_init__(self) -> None:
+        if not self.name or self.qualifier == "":
+            raise ExpressionError("a column needs a name", got="an empty one")
+        Node.__post_init__(self)
+
+    @property
+    def key(self) -> str:
+        """What the column is called in the mappings given to ``check`` and ``evaluate``."""
+        return self.name if self.qualifier is None else f"{self.qualifier}.{self.name}"
+
+    def _pieces(self) -> Pieces:
+        return [".".join(_name(part) for part in (self.qualifier, self.name) if part is not None)]
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Unary(Node):
+    """A minus sign before a number."""
+
+    binding: ClassVar[int] = _SIGN
+    operator: str
+    operand: Node
+
+    def __post_init__(self) -> None:
+        _known(self.operator, ("-",))
+        Node.__post_init__(self)
+
+    def _pieces(self) -> Pieces:
+        # -(1) is the minus of a literal and -1 a negative literal; two signs in a row would read as a comment.
+        number = isinstance(self.operand, Literal) and type(self.operand.value) in (int, float)
+        return ["-(", (self.operand, 0), ")"] if number else ["-", (self.operand, _ATOM)]
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Binary(Node):
+    """Arithmetic, or the joining of two texts with ``||``."""
+
+    operator: str
+    left: Node
+    right: Node
+
+    def __post_init__(self) -> None:
+        _known(self.operator, tuple(ARITHMETIC))
+        Node.__post_init__(self)
+
+    @property
+    def binding(self) -> int:  # type: ignore[override]
+        return ARITHMETIC[self.operator]
+
+    def _pieces(self) -> Pieces:
+        return [(self.left, self.binding), f" {self.operator} ", (self.right, self.binding + 1)]
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Comparison(Node):
+    """One of ``=  <>  <  <=  >  >=``."""
+
+    binding: ClassVar[int] = _PREDICATE
+    operator: str
+    left: Node
+    right: Node
+
+    def __post_init__(self) -> None:
+        _known(self.operator, COMPARISONS)
+        Node.__post_init__(self)
+
+    def _pieces(self) -> Pieces:
+        return [(self.left, _SUM), f" {self.operator} ", (self.right, _SUM)]
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class And(Node):
+    """True where every operand is."""
+
+    binding: ClassVar[int] = _AND
+    operands: tuple[Node, ...]
+
+    def __post_init__(self) -> None:
+        _at_least(self.operands, 2, "and")
+        Node.__post_init__(self)
+
+    def _pieces(self) -> Pieces:
+        return _listed(self.operands, " and ", _NOT)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Or(Node):
+    """True where some operand is."""
+
+    binding: ClassVar[int] = _OR
+    operands: tuple[Node, ...]
+
+    def __post_init__(self) -> None:
+        _at_least(self.operands, 2, "or")
+        Node.__post_init__(self)
+
+    def _pieces(self) -> Pieces:
+        return _listed(self.operands, " or ", _AND)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Not(Node):
+    """True where the operand is false."""
+
+    binding: ClassVar[int] = _NOT
+    operand: Node
+
+    def _pieces(self) -> Pieces:
+        return ["not ", (self.operand, _NOT)]
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Between(Node):
+    """``low <= operand <= high``, or its opposite."""
+
+    binding: ClassVar[int] = _PREDICATE
+    operand: Node
+    low: Node
+    high: Node
+    negated: bool = False
+
+    def _pieces(self) -> Pieces:
+        word = " not between " if self.negated else " between "
+        return [(self.operand, _SUM), word, (self.low, _SUM), " and ", (self.high, _SUM)]
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class InList(Node):
+    """Whether the operand equals one of the options, or none of them."""
+
+    binding: ClassVar[int] = _PREDICATE
+    operand: Node
+    options: tuple[Node, ...]
+    negated: bool = False
+
+    def __post_init__(self) -> None:
+        _at_least(self.options, 1, "in")
+        Node.__post_init__(self)
+
+    def _pieces(self) -> Pieces:
+        word = " not in (" if self.negated else " in ("
+        return [(self.operand, _SUM), word, *_listed(self.options, ", ", 0), ")"]
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class IsNull(Node):
+    """Whether the operand is missing, or present; never null itself."""
+
+    binding: ClassVar[int] = _PREDICATE
+    operand: Node
+    negated: bool = False
+
+    def _pieces(self) -> Pieces:
+        return [(self.operand, _SUM), " is not null" if self.negated else " is null"]
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Case(Node):
+    """The result of the first branch, a pair (condition, result), whose condition is true; else ``otherwise``."""
+
+    branches: tuple[tuple[Node, Node], ...]
+    otherwise: Node | None = None
+
+    def __post_init__(self) -> None:
+        _at_least(self.branches, 1, "case")
+        Node.__post_init__(self)
+
+    def _pieces(self) -> Pieces:
+        pieces: Pieces = ["case"]
+        for condition, result in self.branches:
+            pieces += [" when ", (condition, 0), " then ", (result, 0)]
+        if self.otherwise is not None:
+            pieces += [" else ", (self.otherwise, 0)]
+        return [*pieces, " end"]
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Call(Node):
+    """A function of some arguments; its name is in lower case."""
+
+    function: str
+    arguments: tuple[Node, ...] = ()
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "function", self.function.lower())
+        if not _BARE_NAME.match(self.function) or self.function in RESERVED:
+            raise ExpressionError("not a function's name", got=repr(self.function))
+        Node.__post_init__(self)
+
+    def _pieces(self) -> Pieces:
+        return [f"{self.function}(", *_listed(self.arguments, ", ", 0), ")"]
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Cast(Node):
+    """The operand as another type; what does not fit that type is an error."""
+
+    operand: Node
+    type: DataType
+
+    def _pieces(self) -> Pieces:
+        return ["cast(", (self.operand, 0), f" as {self.type})"]
+
+
+def quoted(text: str, quote: str) -> str:
+    """``text`` between quotes, those inside it doubled."""
+    return quote + text.replace(quote, quote + quote) + quote
+
+
+def _listed(nodes: tuple[Node, ...], between: str, binding: int) -> Pieces:
+    pieces: Pieces = []
+    for node in nodes:
+        pieces += [between, (node, binding)]
+    return pieces[1:]
+
+
+def _name(text: str) -> str:
+    return text if _BARE_NAME.match(text) and text.lower() not in RESERVED else quoted(text, '"')
+
+
+def _known(operator: str, operators: tuple[str, ...]) -> None:
+    if operator not in operators:
+        raise ExpressionError("unknown operator", got=repr(operator), hint="Known: " + " ".join(operators))
+
+
+def _at_least(parts: tuple[Any, ...], count: int, what: str) -> None:
+    if not isinstance(parts, tuple) or len(parts) < count:
+        raise ExpressionError(f"{what!r} needs a tuple of at least {count}", got=repr(parts))
+
+
+def _checked(value: object) -> Value:
+    """The value of a literal, if every walk, printer and Arrow can hold it."""
+    if type(value) is date:
+        return datetime(value.year, value.month, value.day)
+    if type(value) is datetime:
+        naive = value if value.tzinfo is None else value.astimezone(UTC)
+        return naive.replace(tzinfo=None, fold=0)
+    if value is not None and type(value) not in (bool, int, float, str):
+        raise ExpressionError("not a value an expression can hold", got=f"a {type(value).__name__}")
+    if type(value) is int and not -(2**63) <= value < 2**64:
+        shown = str(value) if value.bit_length() < 200 else f"one of {value.bit_length()} bits"
+        raise ExpressionError("an integer does not fit 64 bits", got=shown)
+    if type(value) is float and not math.isfinite(value):
+        raise ExpressionError("a literal number must be finite", got=value, hint="A missing value is null")
+    if type(value) is str and any("\ud800" <= character <= "\udfff" for character in value):
+        raise ExpressionError("a text holds half a character", got=ascii(value))
+    return value  # type: ignore[return-value]

@@ -1,0 +1,1 @@
+"""Files in and out: NetCDF, Zarr, Parquet and CSV, through one registry."""

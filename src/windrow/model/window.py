@@ -1,0 +1,304 @@
+"""Windows: per dimension a range of offsets around a cell, evaluated at every or every ``step``-th position."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from typing import SupportsIndex, overload
+
+from windrow.errors import SchemaError, UnknownNameError, nearest
+from windrow.model.box import Box, hull
+from windrow.model.halo import UNLIMITED, Reach, check_wrap, whole_number
+from windrow.model.schema import Schema
+
+BOUNDARIES = ("clip", "drop")
+_LABEL_SPAN = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([A-Za-zµ°]*)\s*\Z")
+
+
+@dataclass(frozen=True, slots=True)
+class Extent:
+    """The cells at offsets from ``start`` to ``stop``, both inclusive."""
+
+    start: int
+    stop: int
+    wraps: bool = False
+
+    def __post_init__(self) -> None:
+        if self.stop < self.start:
+            raise SchemaError("a window's range of offsets ends before it starts", got=f"{self.start} to {self.stop}")
+        if max(abs(self.start), abs(self.stop)) > UNLIMITED:
+            raise SchemaError("a window reaches beyond 2^62 cells", got=f"{self.start} to {self.stop}")
+
+    @property
+    def width(self) -> int:
+        return self.stop - self.start + 1
+
+    def wrap(self) -> Extent:
+        """The same on a periodic dimension."""
+        return replace(self, wraps=True)
+
+    def __str__(self) -> str:
+        width, suffix = self.width, " wrap" if self.wraps else ""
+        if self.start == 0:
+            return f"{width}{suffix}"
+        if self.stop == 0:
+            return f"trailing {width}{suffix}"
+        if (self.start, self.stop) == (-(width // 2), (width - 1) // 2):
+            return f"centred {width}{suffix}"
+        return f"between {self.start} and {self.stop}{suffix}"
+
+
+@dataclass(frozen=True, slots=True)
+class LabelExtent:
+    """The cells whose labels lie within a distance, as in '30 days'; how many they are differs from cell to cell.
+
+    ``corner`` looks forward from the cell's label, ``trailing`` backward, ``within`` that far both ways, and
+    ``centred`` half as far both ways.
+    """
+
+    anchor: str
+    amount: float
+    unit: str
+    wraps: bool = False
+
+    def wrap(self) -> LabelExtent:
+        """The same on a periodic dimension."""
+        return replace(self, wraps=True)
+
+    def __str__(self) -> str:
+        amount = int(self.amount) if self.amount == int(self.amount) else format(Decimal(repr(self.amount)), "f")
+        anchor = "" if self.anchor == "corner" else f"{self.anchor} "
+        return f"{anchor}'{amount} {self.unit}".rstrip() + ("' wrap" if self.wraps else "'")
+
+
+AnyExtent = Extent | LabelExtent
+
+
+@overload
+def corner(width: str) -> LabelExtent: ...
+@overload
+def corner(width: SupportsIndex) -> Extent: ...
+def corner(width: SupportsIndex | str) -> AnyExtent:
+    """The cell and those after it: what a bare number means (paper 002)."""
+    if isinstance(width, str):
+        return _label_extent("corner", width)
+    return Extent(0, _width(width) - 1)
+
+
+@overload
+def centred(width: str) -> LabelExtent: ...
+@overload
+def centred(width: SupportsIndex) -> Extent: ...
+def centred(width: SupportsIndex | str) -> AnyExtent:
+    """The cell in the middle, as in SciPy, pandas and OpenCV; an even width has one cell more before it."""
+    if isinstance(width, str):
+        return _label_extent("centred", width)
+    cells = _width(width)
+    return Extent(-(cells // 2), (cells - 1) // 2)
+
+
+@overload
+def trailing(width: str) -> LabelExtent: ...
+@overload
+def trailing(width: SupportsIndex) -> Extent: ...
+def trailing(width: SupportsIndex | str) -> AnyExtent:
+    """The cell and those before it."""
+    if isinstance(width, str):
+        return _label_extent("trailing", width)
+    return Extent(1 - _width(width), 0)
+
+
+def within(distance: str) -> LabelExtent:
+    """The cells whose labels are at most so far away, before or after."""
+    return _label_extent("within", distance)
+
+
+def between(start: SupportsIndex, stop: SupportsIndex) -> Extent:
+    """The cells at offsets from ``start`` to ``stop``; 0, the cell itself, need not be among them."""
+    return Extent(whole_number(start, "an offset"), whole_number(stop, "an offset"))
+
+
+@dataclass(frozen=True)
+class Window:
+    """An extent and a step for each dimension of an array, and what happens where little is present.
+
+    A *position* is the input cell a window stands at. *Results* number the evaluated positions one by one from the
+    array's first cell; with steps of 1 they are the same.
+    """
+
+    dimensions: tuple[str, ...]
+    extents: tuple[AnyExtent, ...]
+    step: tuple[int, ...]
+    boundary: str = "clip"
+    min_count: int = 0
+
+    def __post_init__(self) -> None:
+        if not len(self.dimensions) == len(self.extents) == len(self.step):
+            raise SchemaError("a window needs an extent and a step for each dimension", got=", ".join(self.dimensions))
+        if self.boundary not in BOUNDARIES:
+            hint = nearest(str(self.boundary), BOUNDARIES)
+            raise SchemaError("unknown boundary of a window", got=repr(self.boundary), hint=hint)
+        for name, step in zip(self.dimensions, self.step, strict=True):
+            if whole_number(step, "a step") < 1:
+                raise SchemaError(f"the step along {name} must be at least 1", got=step)
+        if whole_number(self.min_count, "min_count") < 0:
+            raise SchemaError("min_count must not be negative", got=self.min_count)
+
+    @classmethod
+    def of(
+        cls,
+        schema: Schema,
+        extents: Mapping[str, SupportsIndex | str | AnyExtent],
+        *,
+        step: SupportsIndex | Sequence[SupportsIndex] | Mapping[str, SupportsIndex] = 1,
+        boundary: str = "clip",
+        min_count: int = 0,
+    ) -> Window:
+        """The window on an array; bare numbers are corner windows, dimensions not named have width 1.
+
+        A single ``step`` counts for every dimension that ``extents`` names, a sequence for them in that order.
+        """
+        names = schema.dimension_names
+        for name in extents:
+            schema.axis(name)
+        given = {name: _extent(name, extent) for name, extent in extents.items()}
+        steps = _steps(schema, list(extents), step)
+        chosen = tuple(given.get(name, Extent(0, 0)) for name in names)
+        check_wrap(names, [d.growing for d in schema.dimensions], [extent.wraps for extent in chosen])
+        return cls(names, chosen, tuple(steps.get(name, 1) for name in names), boundary, min_count)
+
+    @property
+    def in_cells(self) -> bool:
+        """Whether every extent is a number of cells; those in label units need the labels first."""
+        return all(isinstance(extent, Extent) for extent in self.extents)
+
+    @property
+    def reach(self) -> Reach:
+        cells = self._cell_extents()
+        return Reach(tuple(e.start for e in cells), tuple(e.stop for e in cells), tuple(e.wraps for e in cells))
+
+    def halo(self, results: Box, bounds: Box) -> Box:
+        """The smallest box of cells needed to compute ``results``; a periodic dimension is whole if it is crossed."""
+        return self.reach.halo(self.input_box(results, bounds), bounds)
+
+    def halo_boxes(self, results: Box, bounds: Box) -> list[Box]:
+        """The cells needed to compute ``results``, as disjoint boxes in the order of walking through the halo.
+
+        Cells that a step longer than the window leaves out between two positions are included.
+        """
+        return self.reach.halo_boxes(self.input_box(results, bounds), bounds)
+
+    def affected(self, cells: Box, bounds: Box) -> Box:
+        """The smallest box that holds the results whose window touches ``cells``."""
+        return hull(self.affected_boxes(cells, bounds)) or Box.at(bounds.lo, [0] * bounds.ndim)
+
+    def affected_boxes(self, cells: Box, bounds: Box) -> list[Box]:
+        """The results whose window touches ``cells``, as disjoint boxes."""
+        boxes = [self.output_box(box, bounds) for box in self.reach.reflect().halo_boxes(cells, bounds)]
+        return [box for box in boxes if not box.is_empty]
+
+    def output_bounds(self, bounds: Box) -> Box:
+        """All results on an array of ``bounds``."""
+        return Box.at(bounds.lo, [-(-extent // step) for extent, step in zip(bounds.shape, self.step, strict=True)])
+
+    def input_cell(self, result: Sequence[int], bounds: Box) -> tuple[int, ...]:
+        """The position of a result."""
+        return tuple(lo + (r - lo) * step for r, lo, step in zip(result, bounds.lo, self.step, strict=True))
+
+    def input_box(self, results: Box, bounds: Box) -> Box:
+        """The smallest box that holds the positions of ``results``."""
+        inside = results & self.output_bounds(bounds)
+        return Box(self.input_cell(inside.lo, bounds), self.input_cell(inside.hi, bounds))
+
+    def output_box(self, cells: Box, bounds: Box) -> Box:
+        """The results whose position lies in ``cells``."""
+        inside = cells & bounds
+        per_dimension = list(zip(inside.lo, inside.hi, bounds.lo, self.step, strict=True))
+        return Box(
+            tuple(start - (start - lo) // step for lo, _, start, step in per_dimension),
+            tuple(start + (hi - start) // step for _, hi, start, step in per_dimension),
+        )
+
+    def is_whole(self, position: Sequence[int], bounds: Box) -> bool:
+        """Whether the window at a position leaves the array nowhere."""
+        return all(
+            extent.wraps or (lo <= cell + extent.start and cell + extent.stop <= hi)
+            for cell, extent, lo, hi in zip(position, self._cell_extents(), bounds.lo, bounds.hi, strict=True)
+        )
+
+    def cells(self, position: Sequence[int], bounds: Box) -> Iterator[tuple[int, ...]]:
+        """The cells of the window at a position, one by one: slow, obvious, and what fast code is tested against."""
+        axes = []
+        for cell, extent, lo, hi in zip(position, self._cell_extents(), bounds.lo, bounds.hi, strict=True):
+            reached = range(cell + extent.start, cell + extent.stop + 1)
+            if extent.wraps:
+                axes.append(list(dict.fromkeys(lo + (c - lo) % (hi - lo + 1) for c in reached)))
+            else:
+                axes.append([c for c in reached if lo <= c <= hi])
+        return itertools.product(*axes)
+
+    def _cell_extents(self) -> tuple[Extent, ...]:
+        for name, extent in zip(self.dimensions, self.extents, strict=True):
+            if isinstance(extent, LabelExtent):
+                hint = "The labels decide which cells it holds; resolve it first"
+                raise SchemaError(f"the window along {name} is in label units", got=extent, hint=hint)
+        return tuple(extent for extent in self.extents if isinstance(extent, Extent))
+
+    def __str__(self) -> str:
+        extents = ", ".join(f"{name} {extent}" for name, extent in zip(self.dimensions, self.extents, strict=True))
+        text = f"window ({extents})"
+        if any(step != 1 for step in self.step):
+            text += f" step ({', '.join(map(str, self.step))})"
+        if self.boundary != "clip":
+            text += f" boundary {self.boundary}"
+        return text if self.min_count == 0 else f"{text} min count {self.min_count}"
+
+
+def regrid(schema: Schema, sizes: Mapping[str, SupportsIndex], *, boundary: str = "clip", min_count: int = 0) -> Window:
+    """Blocks side by side: a corner window with a step equal to its size."""
+    return Window.of(schema, sizes, step=sizes, boundary=boundary, min_count=min_count)
+
+
+def _extent(name: str, extent: SupportsIndex | str | AnyExtent) -> AnyExtent:
+    if isinstance(extent, Extent | LabelExtent):
+        return extent
+    if isinstance(extent, str):
+        return corner(extent)
+    try:
+        return corner(extent)
+    except SchemaError as error:
+        raise SchemaError(f"{error.what} along {name}", got=error.got, hint=error.hint) from None
+
+
+def _steps(
+    schema: Schema, named: list[str], step: SupportsIndex | Sequence[SupportsIndex] | Mapping[str, SupportsIndex]
+) -> dict[str, int]:
+    if isinstance(step, Mapping):
+        for name in step:
+            if name not in schema.dimension_names:
+                hint = nearest(name, schema.dimension_names)
+                raise UnknownNameError("no such dimension", got=repr(name), hint=hint)
+        return {name: whole_number(s, "a step") for name, s in step.items()}
+    if isinstance(step, Sequence):
+        if len(step) != len(named):
+            raise SchemaError(f"expected {len(named)} steps, one for each of {', '.join(named)}", got=len(step))
+        return {name: whole_number(s, "a step") for name, s in zip(named, step, strict=True)}
+    return dict.fromkeys(named, whole_number(step, "a step"))
+
+
+def _width(width: SupportsIndex) -> int:
+    cells = whole_number(width, "the width of a window")
+    if cells < 1:
+        raise SchemaError("a window needs at least one cell", got=cells)
+    return cells
+
+
+def _label_extent(anchor: str, text: str) -> LabelExtent:
+    match = _LABEL_SPAN.match(text)
+    if match is None or not 0 < float(match[1]) < float("inf"):
+        hint = "As in '30 days' or '2.5 degrees'"
+        raise SchemaError("expected a positive number and a unit of labels", got=repr(text), hint=hint)
+    return LabelExtent(anchor, float(match[1]), match[2])

@@ -1,0 +1,280 @@
+"""What users hand over (arrays, datasets, tables, frames, file names), brought into one form."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from windrow.errors import DataError, SchemaError, UnknownNameError, nearest
+from windrow.execution.engine import Engine
+from windrow.formats.registry import TableOptions, TableSource, format_of
+from windrow.model.box import Box
+from windrow.model.gridding import Gridding
+from windrow.model.labels import Labels
+from windrow.model.schema import Dimension, Schema
+from windrow.model.source import Blocks, GridSource
+from windrow.operations.sources import memory_source
+from windrow.storage.transaction import WorkingArray
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+
+@dataclass(frozen=True)
+class Region:
+    """Values for a box of a dense array: where from, where to, and the labels they came with."""
+
+    source: GridSource
+    at: tuple[int, ...]
+    labels: Mapping[str, Labels]
+
+
+def region_of(values: Any, working: WorkingArray, at: Sequence[int] | None, labels: Mapping[str, Any]) -> Region:
+    """A user's values for ``write``."""
+    schema = working.schema
+    for name in labels:
+        schema.axis(name)
+    given = {name: _as_labels(name, label) for name, label in labels.items()}
+    if _is_xarray(values):
+        return _from_xarray(values, working, at, given)
+    if _is_grid_source(values):
+        return Region(values, _start(at, schema), {**values.labels, **given})
+    if not isinstance(values, Mapping):
+        if len(schema.attributes) != 1:
+            raise DataError(
+                f"array {working.record.name} has several attributes",
+                got=type(values).__name__,
+                hint="Give a mapping: " + "{" + ", ".join(f"{name!r}: …" for name in schema.attribute_names) + "}",
+            )
+        values = {schema.attribute_names[0]: values}
+    return Region(memory_source(schema, values), _start(at, schema), given)
+
+
+def _as_labels(name: str, values: Any) -> Labels:
+    return values if isinstance(values, Labels) else Labels.of(values)
+
+
+def _start(at: Sequence[int] | None, schema: Schema) -> tuple[int, ...]:
+    if at is None:
+        return schema.lo
+    if isinstance(at, (int, np.integer)):
+        at = (int(at),)
+    if len(at) != schema.ndim or not all(isinstance(cell, (int, np.integer)) for cell in at):
+        raise DataError(f"at= needs {schema.ndim} integers, one per dimension", got=repr(at))
+    return tuple(int(cell) for cell in at)
+
+
+def _is_xarray(values: Any) -> bool:
+    return type(values).__module__.split(".")[0] == "xarray"
+
+
+def _is_grid_source(values: Any) -> bool:
+    return hasattr(values, "read") and isinstance(getattr(values, "schema", None), Schema)
+
+
+def _from_xarray(
+    values: xr.Dataset | xr.DataArray, working: WorkingArray, at: Sequence[int] | None, given: Mapping[str, Labels]
+) -> Region:
+    schema = working.schema
+    dataset = _as_dataset(values, schema)
+    source = XarraySource(dataset.transpose(*schema.dimension_names), schema)
+    start = list(_start(at, schema))
+    labels: dict[str, Labels] = {}
+    for axis, name in enumerate(schema.dimension_names):
+        if name not in dataset.indexes:
+            continue
+        coordinate = dataset.coords[name]
+        if at is None:
+            start[axis] = _place(coordinate, working, axis)
+        if (
+            name in working.labels
+            or (coordinate.dtype.kind not in "iu" and working.box.shape[axis] == 0)
+            or (coordinate.dtype.kind not in "iu" and dataset.sizes[name] == working.box.shape[axis])
+        ):
+            labels[name] = Labels.of(coordinate.values, {k: str(v) for k, v in coordinate.attrs.items()})
+    in_memory = all(variable.variable._in_memory for variable in source.dataset.data_vars.values())
+    if in_memory:
+        blocks = {str(name): variable.values for name, variable in source.dataset.data_vars.items()}
+        return Region(memory_source(schema, blocks), tuple(start), {**labels, **given})
+    return Region(source, tuple(start), {**labels, **given})
+
+
+def _as_dataset(values: Any, schema: Schema) -> xr.Dataset:
+    if hasattr(values, "to_dataset"):
+        name = values.name if values.name in schema.attribute_names else None
+        if name is None and len(schema.attributes) > 1:
+            raise DataError("the DataArray's name is no attribute of the array", got=values.name)
+        values = values.to_dataset(name=name or schema.attribute_names[0])
+    names = {*schema.attribute_names, *(a.companion for a in schema.attributes if a.has_companion)}
+    for name in values.data_vars:
+        if name not in names:
+            raise UnknownNameError("no such attribute", got=repr(name), hint=nearest(str(name), names))
+        dimensions = {str(dimension) for dimension in values[name].dims}
+        if dimensions != set(schema.dimension_names):
+            raise DataError(
+                f"attribute {name} needs the dimensions {', '.join(schema.dimension_names)}",
+                got=", ".join(sorted(dimensions)) or "none",
+            )
+    if not values.data_vars:
+        raise DataError("there is nothing to write", got="a Dataset without variables")
+    dataset: xr.Dataset = values
+    return dataset
+
+
+def _place(coordinate: Any, working: WorkingArray, axis: int) -> int:
+    """The cell at which a coordinate's values begin."""
+    dimension = working.schema.dimensions[axis]
+    known = working.labels.get(dimension.name)
+    if known is not None and len(known):
+        try:
+            return dimension.lo + known.find(coordinate.values[0])
+        except UnknownNameError:
+            if dimension.growing:
+                return dimension.lo + len(known)
+            raise
+    if coordinate.dtype.kind in "iu":
+        cells = coordinate.values
+        if len(cells) > 1 and not (np.diff(cells) == 1).all():
+            raise DataError(f"the coordinate {dimension.name} does not count cells one by one", hint="Give at=")
+        return int(cells[0])
+    return dimension.lo
+
+
+@dataclass(frozen=True)
+class XarraySource:
+    """A lazy Dataset (dask or file backed) as a GridSource: each task loads only its own box."""
+
+    dataset: Any
+    target: Schema
+
+    @cached_property
+    def schema(self) -> Schema:
+        sizes = [self.dataset.sizes[name] for name in self.target.dimension_names]
+        dimensions = tuple(
+            Dimension(name, 0, size - 1, size) for name, size in zip(self.target.dimension_names, sizes, strict=True)
+        )
+        names = [a.name for a in self.target.attributes if a.name in self.dataset.data_vars]
+        return Schema(dimensions, tuple(self.target.attribute(name) for name in names))
+
+    @property
+    def labels(self) -> Mapping[str, Labels]:
+        return {}
+
+    def read(self, box: Box) -> Blocks:
+        chosen = dict(zip(self.target.dimension_names, box.slices(self.schema.lo), strict=True))
+        part = self.dataset.isel(chosen)
+        return {str(name): np.asarray(part[name].values) for name in part.data_vars}
+
+
+def rows_of(values: Any, engine: Engine) -> Any:
+    """A user's cells for ``insert``: an Arrow table, or a Spark DataFrame if they are one or are many."""
+    if is_spark_frame(values):
+        return values
+    if isinstance(values, (str, os.PathLike)) or _is_table_source(values):
+        return _rows_of_file(values, engine)
+    table = as_table(values)
+    return engine.spark().session.createDataFrame(table) if engine.name == "spark" else table
+
+
+def as_table(values: Any) -> pa.Table:
+    """Arrow, pandas, polars, dicts and lists of rows as an Arrow table."""
+    if isinstance(values, pa.Table):
+        return values
+    try:
+        if isinstance(values, pa.RecordBatch):
+            return pa.Table.from_batches([values])
+        if isinstance(values, Mapping):
+            return pa.table({name: _column(column) for name, column in values.items()})
+        if type(values).__module__.split(".")[0] == "pandas":
+            return pa.Table.from_pandas(values, preserve_index=False)
+        if hasattr(values, "__arrow_c_stream__"):
+            return pa.table(values)
+        if isinstance(values, Sequence) and not isinstance(values, (str, bytes)):
+            return pa.Table.from_pylist(list(values))
+    except (pa.ArrowException, TypeError, ValueError) as error:
+        raise DataError("the cells cannot be read as a table", got=error) from None
+    raise DataError(
+        "cells must be a table",
+        got=type(values).__name__,
+        hint="Arrow, pandas, polars, a dict of columns, a list of dicts, a Spark DataFrame or a file name",
+    )
+
+
+def _column(values: Any) -> pa.Array:
+    if isinstance(values, np.ndarray) and values.dtype.kind == "T":
+        return pa.array(values.tolist(), pa.string())
+    return values if isinstance(values, (pa.Array, pa.ChunkedArray)) else pa.array(values)
+
+
+def is_spark_frame(values: Any) -> bool:
+    return type(values).__module__.startswith("pyspark.")
+
+
+def _is_table_source(values: Any) -> bool:
+    return hasattr(values, "batches") and hasattr(values, "spark_frame")
+
+
+def _rows_of_file(values: Any, engine: Engine) -> Any:
+    source = values if _is_table_source(values) else open_table(values)
+    if engine.choose(4 * source.bytes).name == "spark":
+        return source.spark_frame(engine.spark().session)
+    return pa.Table.from_batches(list(source.batches()), source.arrow_schema)
+
+
+def open_table(path: str | os.PathLike[str], options: TableOptions | None = None) -> TableSource:
+    """A file of rows."""
+    found = format_of(path)
+    if found.open_table is None:
+        raise DataError(f"a {found.name} file holds no table of cells", got=Path(path).name)
+    return found.open_table(path, options or TableOptions())
+
+
+@dataclass(frozen=True)
+class GridPoints:
+    """Turns coordinate columns into cell numbers, keeping the exact values beside them."""
+
+    gridding: Gridding
+
+    def __call__(self, table: pa.Table) -> pa.Table:
+        for axis, kept in zip(self.gridding.axes, self.gridding.exact_attributes(), strict=True):
+            if axis.name not in table.column_names:
+                raise DataError(f"the points have no column {axis.name}", got=", ".join(table.column_names))
+            column = table.column(axis.name)
+            if kept.name not in table.column_names:
+                table = table.append_column(kept.name, pa.array(axis.exact(_values(column))))
+            cells = pa.array(axis.cells(_values(column)), pa.int64())
+            table = table.set_column(table.column_names.index(axis.name), axis.name, cells)
+        return table
+
+    def batches(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            table = self(pa.Table.from_batches([batch])).combine_chunks()
+            yield from table.to_batches() or [pa.RecordBatch.from_pylist([], table.schema)]
+
+
+def _values(column: pa.ChunkedArray) -> Any:
+    if pa.types.is_timestamp(column.type) and column.type.tz is not None:
+        column = column.cast(pa.timestamp(column.type.unit))
+    return column.to_numpy()
+
+
+def gridded(rows: Any, gridding: Gridding, schema: Schema, engine: Engine) -> Any:
+    """Points as cells, here or on Spark."""
+    lacking = [a for a in gridding.exact_attributes() if a.name not in schema.attribute_names]
+    if lacking:
+        wanted = ", ".join(map(str, lacking))
+        raise SchemaError(
+            "gridded points keep their exact coordinates, for which the array has no attributes",
+            got=str(schema),
+            hint=f"Add <{wanted}>, or create the array with grid=",
+        )
+    if is_spark_frame(rows):
+        return engine.spark().map_batches(rows, GridPoints(gridding).batches)
+    return GridPoints(gridding)(rows)

@@ -1,0 +1,182 @@
+"""Inserting cells: sort them by chunk across the workers, write parts, then remove the cells they replace."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from windrow.errors import DataError, SchemaError
+from windrow.execution.engine import Engine
+from windrow.execution.executor import Executor, Job
+from windrow.model.box import Box
+from windrow.model.schema import CHUNK_COLUMN, MOST_CELLS, Schema
+from windrow.operations.cell_tasks import (
+    NUMBERING,
+    CellsReceipt,
+    Duplicates,
+    MaskPart,
+    PartRewrite,
+    WriteCells,
+    mask_part,
+    refuse_duplicates,
+)
+from windrow.storage.parts import PartReader
+from windrow.storage.records import Part
+from windrow.storage.sparse import SparseStore
+from windrow.storage.transaction import WorkingArray
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+POLICIES = ("error", "last", "keep")
+CELL_OVERHEAD = 6
+"""Rewriting a part holds its cells decoded, filtered and encoded; decoded cells are some times their stored size."""
+
+
+@dataclass(frozen=True)
+class InsertCounts:
+    """How an insert went."""
+
+    cells: int
+    replaced: int
+    duplicates: int
+
+
+def insert(engine: Engine, working: WorkingArray, rows: pa.Table | DataFrame, on_duplicate: Duplicates) -> InsertCounts:
+    """Insert cells into a sparse array; a cell at an occupied coordinate replaces the one there."""
+    on_spark = not isinstance(rows, pa.Table)
+    _check_policy(working.schema, on_duplicate, on_spark)
+    executor: Executor = engine.spark() if on_spark else engine.local
+    store = SparseStore(working.path)
+    receipts = write_parts(executor, working, rows, on_duplicate)
+    written = [part for receipt in receipts for part in receipt.parts]
+    try:
+        if on_duplicate == "error":
+            refuse_duplicates(receipts, working.schema)
+        rewrites = _mask_replaced(executor, working, written)
+    except BaseException:
+        store.discard(written)
+        raise
+    cells = sum(part.cells for part in written)
+    apply_parts(working, written, rewrites, f"insert {cells} cells")
+    return InsertCounts(cells, sum(r.touched for r in rewrites), sum(r.duplicates for r in receipts))
+
+
+def _check_policy(schema: Schema, on_duplicate: str, on_spark: bool) -> None:
+    if on_duplicate not in POLICIES:
+        raise DataError("on_duplicate must be one of " + ", ".join(POLICIES), got=repr(on_duplicate))
+    if on_duplicate == "last" and on_spark:
+        raise DataError(
+            'on_duplicate="last" needs ordered input',
+            got="a Spark DataFrame",
+            hint="Drop the duplicates in Spark first",
+        )
+    if on_duplicate == "keep" and NUMBERING not in schema.dimension_names:
+        raise SchemaError(
+            f'on_duplicate="keep" numbers cells along a dimension {NUMBERING}, which the array lacks',
+            got=str(schema),
+            hint=f"Add a last dimension, as in [{', '.join(map(str, schema.dimensions))}, {NUMBERING}=0:*]",
+        )
+
+
+def writable(schema: Schema) -> Box:
+    """The cells that may ever be written; growing dimensions end where their chunks can no longer be numbered."""
+    grid = schema.grid
+    last = [lo + n * size - 1 for lo, n, size in zip(grid.lo, grid.radix, grid.chunk, strict=True)]
+    ends = zip(schema.dimensions, last, strict=True)
+    return Box(schema.lo, tuple(min(end, MOST_CELLS) if d.hi is None else d.hi for d, end in ends))
+
+
+def write_parts(executor: Executor, working: WorkingArray, rows: Any, on_duplicate: Duplicates) -> list[CellsReceipt]:
+    """Sort rows by chunk across the workers, and write each range as parts."""
+    schema = working.schema
+    existing = tuple(working.parts.values()) if on_duplicate == "keep" else ()
+    function = WriteCells(working.path, schema, writable(schema), on_duplicate, existing, working.title)
+    dimensions = [name for name in schema.dimension_names if not (on_duplicate == "keep" and name == NUMBERING)]
+    label = f"inserting into {working.record.name}"
+    columns = rows.column_names if isinstance(rows, pa.Table) else rows.columns
+    for name in dimensions:
+        if name not in columns:
+            raise DataError(f"the cells have no column {name}", got=", ".join(columns) or "no columns")
+    if isinstance(rows, pa.Table):
+        return _write_local(executor, label, rows, dimensions, function)
+    return executor.map_sorted(label, with_chunk(rows, schema, dimensions), [CHUNK_COLUMN, *dimensions], function)
+
+
+def _write_local(
+    executor: Executor, label: str, rows: pa.Table, dimensions: Sequence[str], function: WriteCells
+) -> list[CellsReceipt]:
+    if not rows.num_rows:
+        return [function(iter(rows.to_batches()))]
+    checked = {name: _integer_column(rows, name) for name in dimensions}
+    grid = function.schema.grid
+    axes = [function.schema.axis(name) for name in dimensions]
+    ordinals = np.zeros(rows.num_rows, np.int64)
+    for axis, name in zip(axes, dimensions, strict=True):
+        inside = np.clip(checked[name], function.bounds.lo[axis], function.bounds.hi[axis])
+        ordinals += (inside - grid.lo[axis]) // grid.chunk[axis] * grid.strides[axis]
+    keyed = rows.append_column(CHUNK_COLUMN, pa.array(ordinals))
+    return executor.map_sorted(label, keyed, [CHUNK_COLUMN, *dimensions], function)
+
+
+def _integer_column(rows: pa.Table, name: str) -> Any:
+    column = rows.column(name)
+    if column.null_count or not pa.types.is_integer(column.type):
+        what = f"{column.null_count} nulls" if column.null_count else column.type
+        hint = "Give a grid= for points" if pa.types.is_floating(column.type) else None
+        raise DataError(f"coordinates of dimension {name} must be integers, none missing", got=what, hint=hint)
+    return column.to_numpy()
+
+
+def with_chunk(rows: DataFrame, schema: Schema, dimensions: Sequence[str]) -> DataFrame:
+    """The frame with its chunk column, computed by Spark itself; out-of-range cells are left to the writer's check."""
+    grid = schema.grid
+    bounds = writable(schema)
+    terms = []
+    for name in dimensions:
+        axis = schema.axis(name)
+        cell = f"least(greatest(cast(`{name}` as bigint), {bounds.lo[axis]}L), {bounds.hi[axis]}L)"
+        terms.append(f"(({cell} - {grid.lo[axis]}L) div {grid.chunk[axis]}L) * {grid.strides[axis]}L")
+    return rows.selectExpr("*", f"{' + '.join(terms)} as {CHUNK_COLUMN}")
+
+
+def _mask_replaced(executor: Executor, working: WorkingArray, written: Sequence[Part]) -> list[PartRewrite]:
+    """Remove from older parts the cells that the new parts bring again."""
+    reader = PartReader(working.title, working.path, working.schema)
+    tasks = []
+    for part in working.parts.values():
+        newer = tuple(new for new in written if new.box.overlaps(part.box))
+        if newer:
+            tasks.append(MaskPart(reader, part, newer))
+    return run_rewrites(executor, working, f"replacing cells of {working.record.name}", mask_part, tasks)
+
+
+def run_rewrites(
+    executor: Executor,
+    working: WorkingArray,
+    label: str,
+    function: Callable[[Any], PartRewrite],
+    tasks: Sequence[Any],
+) -> list[PartRewrite]:
+    """Rewrite parts, and keep the results of those that changed."""
+    largest = max((task.part.cells for task in tasks), default=0)
+    row_bytes = 8 * (working.schema.ndim + 1) + working.schema.cell_bytes
+    outcomes = executor.run(Job(label, function, tasks, CELL_OVERHEAD * largest * row_bytes))
+    return [outcome for outcome in outcomes if not outcome.unchanged]
+
+
+def apply_parts(working: WorkingArray, added: Sequence[Part], rewrites: Sequence[PartRewrite], message: str) -> None:
+    """Commit new and rewritten parts to the store, and make them the working state."""
+    removed = [rewrite.old for rewrite in rewrites]
+    added = [*added, *(part for rewrite in rewrites for part in rewrite.new)]
+    if added or removed:
+        working.pointer = SparseStore(working.path).commit(working.schema, added, removed, message)
+    for part in removed:
+        del working.parts[part.path]
+    working.parts.update({part.path: part for part in added})
+    for part in added:
+        working.hi = working.schema.box(tuple(map(max, working.hi, part.box.hi))).hi

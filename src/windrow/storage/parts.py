@@ -1,0 +1,218 @@
+"""Parts: the Parquet files of a sparse array.
+
+A part holds a contiguous range of chunks, sorted; a row group holds whole chunks, up to about 64,000 cells, so that a
+box is read by a few row groups. Pages carry checksums.
+"""
+
+from __future__ import annotations
+
+import os
+import uuid
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from windrow.errors import CorruptionError
+from windrow.model.box import Box
+from windrow.model.schema import CHUNK_COLUMN, Schema
+from windrow.storage.cells import coordinates, from_stored, stored_fields
+from windrow.storage.failures import store_failures
+from windrow.storage.records import ChunkStatistics, Part
+
+GROUP_CELLS = 65_536
+PART_BYTES = 24 * 2**20
+
+
+class PartWriter:
+    """Writes sorted cells, with their chunk column, into parts of a moderate size."""
+
+    def __init__(self, directory: str, schema: Schema) -> None:
+        self._directory = directory
+        self._schema = schema
+        self._waiting: list[pa.Table] = []
+        self._waiting_cells = 0
+        self._open: _OpenPart | None = None
+        self.parts: list[Part] = []
+
+    def append(self, table: pa.Table) -> None:
+        if table.num_rows:
+            self._waiting.append(table)
+            self._waiting_cells += table.num_rows
+        if self._waiting_cells >= 4 * GROUP_CELLS:
+            self._write_groups(final=False)
+
+    def close(self) -> list[Part]:
+        self._write_groups(final=True)
+        self._finish()
+        return self.parts
+
+    def abandon(self) -> None:
+        """Remove everything written so far."""
+        self._finish()
+        for part in self.parts:
+            Path(self._directory, part.path).unlink(missing_ok=True)
+
+    def _write_groups(self, final: bool) -> None:
+        if not self._waiting_cells:
+            return
+        table = pa.concat_tables(self._waiting).combine_chunks()
+        ordinals = table.column(CHUNK_COLUMN).to_numpy()
+        borders = np.flatnonzero(np.diff(ordinals)) + 1
+        start = 0
+        while table.num_rows - start > GROUP_CELLS or (final and start < table.num_rows):
+            stop = _group_end(borders, start, table.num_rows)
+            self._write_group(table.slice(start, stop - start))
+            start = stop
+            if stop == table.num_rows or ordinals[stop] != ordinals[stop - 1]:
+                self._finish_if_large()
+        self._waiting = [table.slice(start)] if start < table.num_rows else []
+        self._waiting_cells = table.num_rows - start
+
+    def _write_group(self, group: pa.Table) -> None:
+        with store_failures("a part of a sparse array"):
+            if self._open is None:
+                self._open = _OpenPart.create(self._directory, self._schema)
+            self._open.write(group)
+
+    def _finish_if_large(self) -> None:
+        if self._open is not None and self._open.sink.tell() >= PART_BYTES:
+            self._finish()
+
+    def _finish(self) -> None:
+        if self._open is not None:
+            with store_failures("a part of a sparse array"):
+                self.parts.append(self._open.finish())
+            self._open = None
+
+
+def _group_end(borders: npt.NDArray[np.intp], start: int, rows: int) -> int:
+    """Where a row group that begins at ``start`` ends: after whole chunks, unless the first alone is too large."""
+    if rows - start <= GROUP_CELLS:
+        return rows
+    index = np.searchsorted(borders, start + GROUP_CELLS, side="right") - 1
+    if index >= 0 and borders[index] > start:
+        return int(borders[index])
+    return start + GROUP_CELLS
+
+
+@dataclass
+class _OpenPart:
+    """A part being written."""
+
+    path: str
+    schema: Schema
+    sink: Any
+    writer: pq.ParquetWriter
+    pieces: list[ChunkStatistics] = field(default_factory=list)
+
+    @classmethod
+    def create(cls, directory: str, schema: Schema) -> _OpenPart:
+        path = f"part-{uuid.uuid4().hex}.parquet"
+        sink = pa.OSFile(os.path.join(directory, path), "wb")
+        writer = pq.ParquetWriter(
+            sink, stored_fields(schema), compression="zstd", compression_level=1, write_page_checksum=True
+        )
+        return cls(path, schema, sink, writer)
+
+    def write(self, group: pa.Table) -> None:
+        self.writer.write_table(group, row_group_size=group.num_rows)
+        self.pieces.append(_statistics(group, self.schema))
+
+    def finish(self) -> Part:
+        self.writer.close()
+        size = self.sink.tell()
+        self.sink.close()
+        chunks = ChunkStatistics.concatenate(self.pieces, self.schema.ndim).merged()
+        cells = int(chunks.cells.sum())
+        shares = np.round(size * chunks.cells / cells).astype(np.int64)
+        chunks = ChunkStatistics(chunks.ordinals, chunks.cells, shares, chunks.lo, chunks.hi)
+        box = Box(tuple(chunks.lo.min(axis=0).tolist()), tuple(chunks.hi.max(axis=0).tolist()))
+        return Part(self.path, cells, size, box, chunks)
+
+
+def _statistics(group: pa.Table, schema: Schema) -> ChunkStatistics:
+    ordinals = group.column(CHUNK_COLUMN).to_numpy()
+    starts = np.flatnonzero(np.diff(ordinals, prepend=ordinals[0] - 1))
+    counts = np.diff(starts, append=len(ordinals))
+    at = coordinates(group, schema)
+    lo = np.stack([np.minimum.reduceat(column, starts) for column in at], axis=1)
+    hi = np.stack([np.maximum.reduceat(column, starts) for column in at], axis=1)
+    return ChunkStatistics(ordinals[starts], counts, np.zeros(len(starts), np.int64), lo, hi)
+
+
+@dataclass(frozen=True)
+class PartReader:
+    """Reads the parts of one version; errors name ``title`` ("A@3"). It pickles."""
+
+    title: str
+    directory: str
+    schema: Schema
+
+    def batches(self, part: Part, box: Box | None = None, columns: Iterable[str] | None = None) -> Iterator[pa.Table]:
+        """The cells of a part that lie in ``box``, one table per row group that may hold any, as stored."""
+        names = list(stored_fields(self.schema).names if columns is None else columns)
+        needed = names if box is None else list(dict.fromkeys([*names, *self.schema.dimension_names]))
+        group = -1
+        try:
+            with pq.ParquetFile(
+                os.path.join(self.directory, part.path), page_checksum_verification=True, memory_map=True
+            ) as file:
+                for group in self._groups(file, box):
+                    table = file.read_row_group(group, columns=needed, use_threads=False)
+                    yield _inside(table, self.schema, box).select(names)
+        except (OSError, pa.ArrowException) as error:
+            raise self._damage(part, group, error) from error
+
+    def read(self, part: Part, box: Box | None = None, columns: Iterable[str] | None = None) -> pa.Table:
+        """The cells of a part that lie in ``box``, in windrow's types."""
+        names = [*self.schema.dimension_names, *self.schema.attribute_names] if columns is None else list(columns)
+        tables = list(self.batches(part, box, names))
+        if not tables:
+            fields = stored_fields(self.schema)
+            tables = [pa.schema([fields.field(name) for name in names]).empty_table()]
+        return from_stored(pa.concat_tables(tables), self.schema)
+
+    def _groups(self, file: pq.ParquetFile, box: Box | None) -> list[int]:
+        metadata = file.metadata
+        if box is None:
+            return list(range(metadata.num_row_groups))
+        # Columns stand in the order of stored_fields: the chunk first, then the dimensions.
+        chosen = []
+        for group in range(metadata.num_row_groups):
+            row_group = metadata.row_group(group)
+            bounds = [row_group.column(axis + 1).statistics for axis in range(self.schema.ndim)]
+            ranges = zip(bounds, box.lo, box.hi, strict=True)
+            if all(s is None or (s.min <= hi and s.max >= lo) for s, lo, hi in ranges):
+                chosen.append(group)
+        return chosen
+
+    def _damage(self, part: Part, group: int, error: Exception) -> CorruptionError:
+        chunks = "chunks"
+        try:
+            with pq.ParquetFile(os.path.join(self.directory, part.path)) as file:
+                statistics = file.metadata.row_group(max(group, 0)).column(0).statistics
+                keys = [self.schema.grid.key(ordinal) for ordinal in (statistics.min, statistics.max)]
+                chunks = f"chunk {keys[0]}" if keys[0] == keys[1] else f"chunks {keys[0]} to {keys[1]}"
+        except Exception:  # the part's footer is damaged too: its box is all that is known
+            grid = self.schema.grid
+            chunks = f"chunks {grid.key_of(part.box.lo)} to {grid.key_of(part.box.hi)}"
+        return CorruptionError(
+            f"array {self.title}: {chunks}, cells within {part.box}, damaged in {part.path}",
+            got=(str(error).splitlines() or [type(error).__name__])[0][:200],
+            hint="Read an older version, or restore the warehouse from a copy",
+        )
+
+
+def _inside(table: pa.Table, schema: Schema, box: Box | None) -> pa.Table:
+    if box is None:
+        return table
+    mask = np.ones(table.num_rows, bool)
+    for column, lo, hi in zip(coordinates(table, schema), box.lo, box.hi, strict=True):
+        mask &= (column >= lo) & (column <= hi)
+    return table if mask.all() else table.filter(pa.array(mask))

@@ -1,0 +1,267 @@
+"""Windows against enumeration, cell by cell, on small boxes."""
+
+from __future__ import annotations
+
+import itertools
+import pickle
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from windrow.errors import SchemaError, UnknownNameError
+from windrow.model.box import Box
+from windrow.model.halo import Reach
+from windrow.model.notation import parse_schema
+from windrow.model.window import Extent, LabelExtent, Window, between, centred, corner, regrid, trailing, within
+
+SCHEMA = parse_schema("T <t: float> [lon=0:287, lat=0:144, time=1:*]")[1]
+
+
+def cells_of(box: Box) -> Iterator[tuple[int, ...]]:
+    return itertools.product(*(range(lo, hi + 1) for lo, hi in zip(box.lo, box.hi, strict=True)))
+
+
+@st.composite
+def windows(draw: st.DrawFn) -> tuple[Window, Box, Box]:
+    """A window of one or two dimensions, the bounds of an array, and a box that may stick out of it."""
+    ndim = draw(st.integers(1, 2))
+    extents, lo, shape, box_lo, box_hi = [], [], [], [], []
+    for _ in range(ndim):
+        start = draw(st.integers(-7, 4))
+        extents.append(Extent(start, start + draw(st.integers(0, 9)), draw(st.booleans())))
+        lo.append(draw(st.integers(-3, 3)))
+        shape.append(draw(st.integers(1, 6)))
+        box_lo.append(lo[-1] + draw(st.integers(-1, 6)))
+        box_hi.append(box_lo[-1] + draw(st.integers(-1, 5)))
+    step = tuple(draw(st.integers(1, 3)) for _ in range(ndim))
+    window = Window(tuple("ij"[:ndim]), tuple(extents), step, draw(st.sampled_from(["clip", "drop"])))
+    return window, Box.at(lo, shape), Box(tuple(box_lo), tuple(box_hi))
+
+
+def slow_neighbours(window: Window, position: Sequence[int], bounds: Box) -> set[tuple[int, ...]]:
+    """Every cell of the array that some offset of the window leads to, with a periodic array laid out many times."""
+    found = set()
+    for cell in cells_of(bounds):
+        reached = []
+        for d, extent in enumerate(window.extents):
+            assert isinstance(extent, Extent)
+            copies = range(-9, 10) if extent.wraps else range(1)
+            differences = [cell[d] + k * bounds.shape[d] - position[d] for k in copies]
+            reached.append(any(extent.start <= difference <= extent.stop for difference in differences))
+        if all(reached):
+            found.add(cell)
+    return found
+
+
+def positions(window: Window, bounds: Box) -> dict[tuple[int, ...], tuple[int, ...]]:
+    """Each result and its position, by counting every step-th cell."""
+    axes = [
+        list(enumerate(range(lo, hi + 1, step), start=lo))
+        for lo, hi, step in zip(bounds.lo, bounds.hi, window.step, strict=True)
+    ]
+    return {tuple(r for r, _ in pairs): tuple(p for _, p in pairs) for pairs in itertools.product(*axes)}
+
+
+@settings(deadline=None)
+@given(windows())
+def test_cells(case: tuple[Window, Box, Box]) -> None:
+    window, bounds, _ = case
+    for position in cells_of(bounds):
+        listed = list(window.cells(position, bounds))
+        assert len(set(listed)) == len(listed)
+        assert set(listed) == slow_neighbours(window, position, bounds)
+
+
+@settings(deadline=None)
+@given(windows())
+def test_is_whole(case: tuple[Window, Box, Box]) -> None:
+    window, bounds, _ = case
+    unclipped = Window(window.dimensions, tuple(Extent(e.start, e.stop) for e in window.extents), window.step)  # type: ignore[union-attr]
+    for position in cells_of(bounds):
+        wide = Box(tuple(lo - 50 for lo in bounds.lo), tuple(hi + 50 for hi in bounds.hi))
+        leaves = [
+            any(not bounds.lo[d] <= cell[d] <= bounds.hi[d] for cell in unclipped.cells(position, wide))
+            for d in range(bounds.ndim)
+        ]
+        expected = not any(out and not e.wraps for out, e in zip(leaves, window.extents, strict=True))
+        assert window.is_whole(position, bounds) == expected
+
+
+@settings(deadline=None)
+@given(windows())
+def test_results_and_positions(case: tuple[Window, Box, Box]) -> None:
+    window, bounds, box = case
+    known = positions(window, bounds)
+    assert set(cells_of(window.output_bounds(bounds))) == set(known)
+    for result, position in known.items():
+        assert window.input_cell(result, bounds) == position
+    inside = {result for result, position in known.items() if position in box}
+    assert set(cells_of(window.output_box(box, bounds))) == inside
+    chosen = [position for result, position in known.items() if result in box]
+    inputs = window.input_box(box, bounds)
+    assert inputs.is_empty if not chosen else (inputs.lo, inputs.hi) == (min(chosen), max(chosen))
+
+
+@settings(max_examples=150, deadline=None)
+@given(windows())
+def test_halo(case: tuple[Window, Box, Box]) -> None:
+    window, bounds, box = case
+    needed = set()
+    for result, position in positions(window, bounds).items():
+        if result in box:
+            needed |= slow_neighbours(window, position, bounds)
+    pieces = window.halo_boxes(box, bounds)
+    listed = [cell for piece in pieces for cell in cells_of(piece)]
+    halo = window.halo(box, bounds)
+    assert len(listed) == len(set(listed))
+    assert needed <= set(listed)
+    assert set(listed) <= set(cells_of(halo))
+    contiguous = all(e.stop - e.start + 1 >= s for e, s in zip(window.extents, window.step, strict=True))  # type: ignore[union-attr]
+    if contiguous:
+        assert needed == set(listed)
+        assert not needed or halo == Box(
+            tuple(map(min, zip(*needed, strict=True))), tuple(map(max, zip(*needed, strict=True)))
+        )
+    if not needed and contiguous:
+        assert halo.is_empty
+
+
+@settings(max_examples=150, deadline=None)
+@given(windows())
+def test_affected(case: tuple[Window, Box, Box]) -> None:
+    window, bounds, box = case
+    touched = {
+        result
+        for result, position in positions(window, bounds).items()
+        if any(cell in box for cell in slow_neighbours(window, position, bounds))
+    }
+    pieces = window.affected_boxes(box, bounds)
+    listed = [result for piece in pieces for result in cells_of(piece)]
+    assert len(listed) == len(set(listed))
+    assert set(listed) == touched
+    smallest = window.affected(box, bounds)
+    if touched:
+        columns = list(zip(*touched, strict=True))
+        assert smallest == Box(tuple(map(min, columns)), tuple(map(max, columns)))
+    else:
+        assert smallest.is_empty
+
+
+def test_halo_pieces_come_in_walking_order() -> None:
+    window = Window(("lon", "lat"), (centred(5).wrap(), centred(3)), (1, 1))
+    bounds = Box((0, 0), (359, 179))
+    assert window.halo_boxes(Box((0, 90), (9, 99)), bounds) == [Box((358, 89), (359, 100)), Box((0, 89), (11, 100))]
+    assert window.halo_boxes(Box((350, 0), (359, 0)), bounds) == [Box((348, 0), (359, 1)), Box((0, 0), (1, 1))]
+    assert window.halo(Box((350, 0), (359, 0)), bounds) == Box((0, 0), (359, 1))
+    assert window.halo_boxes(Box((1, 0), (357, 0)), bounds) == [Box((0, 0), (359, 1))]
+
+
+def test_anchors() -> None:
+    # The definitions of SPEC section 2, and SciPy's even windows.
+    assert (corner(3), centred(3), trailing(3)) == (between(0, 2), between(-1, 1), between(-2, 0))
+    assert (corner(4), centred(4), trailing(4)) == (between(0, 3), between(-2, 1), between(-3, 0))
+    assert corner(1) == centred(1) == trailing(1) == Extent(0, 0)
+    assert corner(np.int64(2)) == Extent(0, 1)
+    assert between(1, 3).width == between(-5, -3).width == 3
+    assert corner(3) != corner(3).wrap()
+
+
+def test_of_fills_in_what_is_not_named() -> None:
+    window = Window.of(SCHEMA, {"time": trailing(30), "lat": 3}, step=2, boundary="drop", min_count=5)
+    assert window.dimensions == ("lon", "lat", "time")
+    assert window.extents == (Extent(0, 0), Extent(0, 2), Extent(-29, 0))
+    assert window.step == (1, 2, 2)
+    assert Window.of(SCHEMA, {"time": 4, "lat": 3}, step=(5, 6)).step == (1, 6, 5)
+    assert Window.of(SCHEMA, {"time": 4}, step={"lon": 7}).step == (7, 1, 1)
+    assert pickle.loads(pickle.dumps(window)) == window
+    assert hash(window) == hash(pickle.loads(pickle.dumps(window)))
+
+
+def test_regrid_cuts_side_by_side() -> None:
+    blocks = regrid(SCHEMA, {"lon": 100, "time": 2})
+    bounds = SCHEMA.box((0, 0, 5))
+    assert blocks == Window.of(SCHEMA, {"lon": 100, "time": 2}, step={"lon": 100, "time": 2})
+    assert blocks.output_bounds(bounds) == Box((0, 0, 1), (2, 144, 3))
+    assert blocks.halo(Box((2, 0, 3), (2, 0, 3)), bounds) == Box((200, 0, 5), (287, 0, 5))
+    assert blocks.affected(Box((99, 0, 2), (100, 0, 3)), bounds) == Box((0, 0, 1), (1, 0, 2))
+
+
+def test_text() -> None:
+    extents = {"lon": centred(3).wrap(), "lat": centred(3), "time": trailing(30)}
+    window = Window.of(SCHEMA, extents, step=(1, 2, 1), boundary="drop", min_count=5)
+    expected = "window (lon centred 3 wrap, lat centred 3, time trailing 30) step (1, 2, 1) boundary drop min count 5"
+    assert str(window) == expected
+    plain = parse_schema("<a> [i=1:9, j=1:9]")[1]
+    assert str(Window.of(plain, {"i": between(-1, 2), "j": 3})) == "window (i between -1 and 2, j 3)"
+    assert str(Window.of(plain, {"i": between(-5, -2)})) == "window (i between -5 and -2, j 1)"
+
+
+def test_extents_in_label_units_are_kept() -> None:
+    window = Window.of(SCHEMA, {"time": trailing("30 days"), "lat": within("2.50 degrees"), "lon": corner("5°").wrap()})
+    assert window.extents[2] == LabelExtent("trailing", 30, "days")
+    assert str(window) == "window (lon '5 °' wrap, lat within '2.5 degrees', time trailing '30 days')"
+    assert not window.in_cells
+    assert Window.of(SCHEMA, {"time": 3}).in_cells
+    assert Window.of(SCHEMA, {"time": "30 days"}).extents[2] == corner("30days")
+    assert str(centred("0.0000001")) == "centred '0.0000001'"
+    for use in (
+        lambda: window.reach,
+        lambda: window.halo(SCHEMA.box((0, 0, 9)), SCHEMA.box((0, 0, 9))),
+        lambda: list(window.cells((0, 0, 1), SCHEMA.box((0, 0, 9)))),
+    ):
+        with pytest.raises(SchemaError, match="label units"):
+            use()
+
+
+@pytest.mark.parametrize(
+    ("extents", "options", "message"),
+    [
+        ({"lat": 0}, {}, "at least one cell along lat, got 0"),
+        ({"lat": -3}, {}, "at least one cell along lat, got -3"),
+        ({"lat": 2.5}, {}, "must be an integer along lat, got 2.5"),
+        ({"lat": True}, {}, "must be an integer"),
+        ({"lat": None}, {}, "must be an integer"),
+        ({"lat": "days"}, {}, "30 days"),
+        ({"lat": "0 days"}, {}, "positive number"),
+        ({"lat": "9" * 400 + " days"}, {}, "positive number"),
+        ({"lat": 2}, {"step": 0}, "step along lat must be at least 1, got 0"),
+        ({"lat": 2}, {"step": "2"}, "must be an integer"),
+        ({"lat": 2}, {"step": (1, 2)}, "expected 1 steps"),
+        ({"lat": 2}, {"step": {"lat": -1}}, "at least 1"),
+        ({"lat": 2}, {"boundary": "dorp"}, "Did you mean 'drop'"),
+        ({"lat": 2}, {"boundary": None}, "boundary"),
+        ({"lat": 2}, {"min_count": -1}, "min_count"),
+        ({"time": trailing(3).wrap()}, {}, "growing dimension cannot wrap, got time"),
+        ({"time": trailing("3 days").wrap()}, {}, "growing dimension cannot wrap, got time"),
+    ],
+)
+def test_windows_that_cannot_be(extents: dict[str, object], options: dict[str, object], message: str) -> None:
+    with pytest.raises(SchemaError, match=message):
+        Window.of(SCHEMA, extents, **options)  # type: ignore[arg-type]
+
+
+def test_more_that_cannot_be() -> None:
+    with pytest.raises(UnknownNameError, match="Did you mean 'lat'"):
+        Window.of(SCHEMA, {"latt": 2})
+    with pytest.raises(UnknownNameError, match="Did you mean 'lat'"):
+        Window.of(SCHEMA, {"lat": 2}, step={"latt": 2})
+    with pytest.raises(SchemaError, match="ends before it starts, got 2 to 1"):
+        between(2, 1)
+    with pytest.raises(SchemaError, match="beyond"):
+        corner(2**70)
+    with pytest.raises(SchemaError, match="for each dimension"):
+        Window(("i",), (), ())
+    with pytest.raises(SchemaError, match="1 dimensions"):
+        Reach((0,), (0,), (False,)).halo(Box((0, 0), (1, 1)), Box((0, 0), (1, 1)))
+
+
+def test_empty_arrays_need_nothing() -> None:
+    window = Window.of(SCHEMA, {"time": trailing(3), "lon": centred(3).wrap()}, step=2)
+    nothing = SCHEMA.box()
+    assert window.output_bounds(nothing).is_empty
+    assert window.halo(nothing, nothing).is_empty
+    assert window.halo_boxes(Box((0, 0, 1), (9, 9, 9)), nothing) == []
+    assert window.affected(Box((0, 0, 1), (9, 9, 9)), nothing).is_empty
