@@ -1,9 +1,13 @@
-"""Settings shared by all tests."""
+"""Settings and fixtures shared by all tests."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, settings
 
 # Times vary too much on shared machines for a deadline to mean anything. A failure prints the blob that repeats it,
@@ -15,3 +19,54 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE") or ("ci" if os.enviro
 
 # No test may open a window.
 os.environ.setdefault("MPLBACKEND", "Agg")
+
+Connect = Callable[..., Any]
+
+
+@pytest.fixture(scope="session")
+def spark_session() -> Iterator[Any]:
+    """One Spark session for all tests that need one; two partitions are enough for data that fits a screen."""
+    from windrow.execution.session import start_session
+
+    session = start_session(2, 2 * 2**30)
+    session.conf.set("spark.sql.shuffle.partitions", "2")
+    yield session
+    session.stop()
+
+
+@pytest.fixture(params=["local", pytest.param("spark", marks=pytest.mark.spark)])
+def engine(request: pytest.FixtureRequest) -> str:
+    """Where work runs: each test that uses it runs on both."""
+    name: str = request.param
+    return name
+
+
+@pytest.fixture
+def connect(tmp_path: Path) -> Iterator[Connect]:
+    """Opens connections to one warehouse of the test's own, in this process unless told otherwise."""
+    import windrow as wr
+
+    opened = []
+
+    def open_connection(**options: Any) -> wr.Database:
+        database = wr.connect(tmp_path / "warehouse", **({"engine": "local", "progress": False} | options))
+        opened.append(database)
+        return database
+
+    yield open_connection
+    for database in opened:
+        database.close()
+
+
+@pytest.fixture
+def database(connect: Connect, engine: str, request: pytest.FixtureRequest) -> Any:
+    """A connection to an empty warehouse, on each engine."""
+    if engine == "local":
+        return connect()
+    return connect(engine="spark", spark=request.getfixturevalue("spark_session"))
+
+
+@pytest.fixture
+def local(connect: Connect) -> Any:
+    """A connection to an empty warehouse whose work runs in this process."""
+    return connect()

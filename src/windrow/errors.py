@@ -90,7 +90,7 @@ class MemoryLimitError(MachineError):
 
 def nearest(name: str, known: Iterable[str]) -> str:
     """A hint naming the known name closest to ``name``, or all of them when none is close."""
-    names = sorted(known)
+    name, names = str(name), sorted(known)
     close = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
     if not close:
         folded = {candidate.lower(): candidate for candidate in names}

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from windrow.errors import DataError, MemoryLimitError
+from windrow.errors import DataError, Error, MemoryLimitError, UnknownNameError
 from windrow.model.box import Box
 from windrow.model.gridding import Gridding
 from windrow.model.labels import Labels
@@ -105,7 +105,13 @@ class Array:
     def at(self, version: int | None = None, time: datetime | None = None) -> Array:
         """This array as of a version number or a moment; it can be read, not written."""
         if (version is None) == (time is None):
-            raise DataError("give a version number or a time", got=f"version={version}, time={time}")
+            raise DataError(
+                "give a version number or a time", got=f"version={version}, time={time}", hint="As in at(version=3)"
+            )
+        if version is not None and (not isinstance(version, int) or isinstance(version, bool)):
+            raise DataError("a version is a number", got=repr(version), hint="As in at(version=3)")
+        if time is not None and not isinstance(time, datetime):
+            raise DataError("a time is a datetime", got=repr(time), hint="As in at(time=datetime(2026, 1, 31, 12))")
         if time is not None and time.tzinfo is None:
             time = time.astimezone()
         record = self._record()
@@ -254,7 +260,10 @@ class Array:
     def __repr__(self) -> str:
         from windrow.api.describe import one_line
 
-        return one_line(self)
+        try:
+            return one_line(self)
+        except Error as error:  # dropped, or its database closed: a repr says so instead of failing
+            return f"<windrow.Array {self._name}: {error.what}>"
 
     def _repr_html_(self) -> str:
         return self.describe()._repr_html_()
@@ -269,8 +278,16 @@ class Array:
 
     def _snapshot(self) -> DenseSnapshot | SparseSnapshot:
         record, version = self._record(), self._version()
+        if self._pinned is not None:
+            self._check_offered(record, self._pinned)
         open_ = sparse_snapshot if record.sparse else dense_snapshot
         return open_(self._database.warehouse, record, version)
+
+    def _check_offered(self, record: ArrayRecord, pinned: VersionRecord) -> None:
+        """Refuse to read a version that was given up since, or whose array was dropped and made anew."""
+        if record.id != pinned.array_id:
+            raise UnknownNameError("no such version", got=f"{self._name}@{pinned.number}", hint="The array was dropped")
+        self._database.catalog.version(record, pinned.number)
 
     def _select(self, selection: Mapping[str, object]) -> Box:
         version = self._version()
@@ -283,6 +300,10 @@ class Array:
         schema = self.schema
         if attributes is None:
             return schema.attribute_names
+        if not isinstance(attributes, Iterable):
+            raise DataError(
+                "attributes is a list of names", got=repr(attributes), hint=f"As in {[schema.attributes[0].name]}"
+            )
         listed = (attributes,) if isinstance(attributes, str) else tuple(attributes)
         return tuple(schema.attribute(name).name for name in listed)
 

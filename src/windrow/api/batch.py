@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from windrow.errors import DataError
+from windrow.errors import DataError, ExpressionError
 from windrow.expressions.nodes import Node
 from windrow.model.gridding import Gridding
 from windrow.model.labels import Labels
@@ -97,12 +97,13 @@ class Batch:
     def __enter__(self) -> Batch:
         self._started = time.perf_counter()
         if self.id is not None and (not isinstance(self.id, str) or not self.id or len(self.id) > 255):
-            raise DataError("a batch id is a text of 1 to 255 characters", got=repr(self.id))
+            raise DataError("a batch id is a text of 1 to 255 characters", got=repr(self.id), hint="As in 'night42'")
         earlier = None if self.id is None else self.database.catalog.batch_report(self.id)
         if earlier is not None:
             self.report = Report(self.id, False, json.loads(earlier or "{}"))
         else:
             self._transaction = Transaction(self.database.warehouse, self.database.lock_timeout, self.id)
+            self.database.engine.cancellation.begin()
         return self
 
     def __exit__(self, kind: object, error: object, trace: object) -> None:
@@ -115,6 +116,7 @@ class Batch:
                 took = time.perf_counter() - self._started
                 self.report = Report(self.id, True, versions, tuple(self._changes), took)
         finally:
+            self.database.engine.cancellation.end()
             self._transaction.close()
             self._transaction = None
 
@@ -172,7 +174,7 @@ class Batch:
         if not working.record.sparse:
             self._set_cells(working, cells, on_duplicate)
             return
-        rows = rows_of(cells, engine)
+        rows = rows_of(cells, engine, ordered=on_duplicate == "last")
         gridding = _gridding(working, grid)
         if gridding is not None:
             rows = gridded(rows, gridding, working.schema, engine)
@@ -181,7 +183,7 @@ class Batch:
         self._changes.append(Change(array, "insert", counts.cells, counts.replaced, counts.duplicates))
 
     def _set_cells(self, working: WorkingArray, cells: Any, on_duplicate: str | None) -> None:
-        rows = rows_of(cells, self.database.engine)
+        rows = rows_of(cells, self.database.engine, ordered=on_duplicate == "last")
         if is_spark_frame(rows):
             count = scattering.scatter_frame(self.database.engine, working, rows)
         else:
@@ -197,6 +199,8 @@ class Batch:
 
     def update(self, array: str, set: Mapping[str, Any], where: str | Node | None = None) -> None:
         """Change attributes of cells; see Array.update."""
+        if not isinstance(set, Mapping):
+            raise DataError("update needs a mapping", got=repr(set), hint="As in update({'a': 'a + 1'}, where='a > 3')")
         working = self._working(array, "update")
         if working is not None:
             assignments = {name: _value(expression) for name, expression in set.items()}
@@ -212,6 +216,8 @@ class Batch:
 
     def compact(self, array: str, chunks: Mapping[str, int] | None = None) -> None:
         """Store an array anew in good order; see Array.compact."""
+        if chunks is not None and not isinstance(chunks, Mapping):
+            raise DataError("chunks is a mapping", got=repr(chunks), hint="As in {'i': 100}")
         working = self._working(array, "compact")
         if working is not None:
             compact = rewriting.compact_sparse if working.record.sparse else writing.compact_dense
@@ -221,7 +227,9 @@ class Batch:
 
 def _refuse_sparse(working: WorkingArray) -> None:
     if working.record.sparse:
-        raise DataError(f"array {working.record.name} is sparse", hint="Use insert() with a table of cells")
+        raise DataError(
+            f"array {working.record.name} is sparse", got="a box of values", hint="Use insert() with a table of cells"
+        )
 
 
 def _gridding(working: WorkingArray, grid: Grid) -> Gridding | None:
@@ -235,8 +243,10 @@ def _gridding(working: WorkingArray, grid: Grid) -> Gridding | None:
 
 
 def _parsed(text: str | Node | None) -> Node | None:
-    if not isinstance(text, str):
+    if text is None or isinstance(text, Node):
         return text
+    if not isinstance(text, str):
+        raise ExpressionError("a condition is a text", got=repr(text), hint="As in 'a > 3 and i <= 10'")
     from windrow.language.expression import parse_expression
 
     return parse_expression(text)

@@ -20,6 +20,7 @@ from windrow.model.notation import parse_schema
 from windrow.model.schema import Dimension, Schema, check_name
 from windrow.operations.cell_tasks import NUMBERING
 from windrow.operations.collect import Collected, collect_garbage
+from windrow.operations.write import check_cells
 from windrow.storage.catalog import Catalog
 from windrow.storage.dense import DenseStore
 from windrow.storage.locks import ArrayLock
@@ -51,8 +52,12 @@ def connect(
     of yours to use. ``memory`` ("8 GB") is what all workers together may use, ``lock_timeout`` how many seconds to wait
     for another writer. ``catalog`` is an SQLAlchemy URL, if the catalog is not to be a file in the warehouse.
     """
-    if lock_timeout < 0:
-        raise DataError("lock_timeout must not be negative", got=lock_timeout)
+    if not isinstance(lock_timeout, int | float) or not lock_timeout >= 0:
+        raise DataError("lock_timeout is a number of seconds, not negative", got=repr(lock_timeout), hint="As in 30")
+    if workers is not None and (not isinstance(workers, int) or workers < 1):
+        raise DataError("workers must be at least 1", got=repr(workers), hint="Leave it out to use every core")
+    if not isinstance(path, str | os.PathLike):
+        raise DataError("a warehouse is named by its path", got=repr(path), hint='As in connect("warehouse")')
     limit = None if memory is None else parse_bytes(memory)
     chosen = Engine(engine, spark, workers, limit, progress_reporter(progress))
     return Database(Warehouse.open(path, catalog, create), chosen, lock_timeout)
@@ -97,28 +102,31 @@ class Database:
             parsed = _gridded_schema(parsed, gridding)
         resolved = parsed.with_chunks(chunks)
         named = _check_labels(resolved, labels or {})
+        _check_metadata(metadata or {})
         if name in self.catalog.array_names():
             raise SchemaError("an array of that name exists", got=repr(name), hint="Drop it, or choose another name")
         hi = tuple(d.lo - 1 if d.hi is None else d.hi for d in resolved.dimensions)
+        if not resolved.sparse:
+            check_cells(resolved, hi)
         directory = self.warehouse.new_directory(name)
         record = ArrayRecord(
             0, name, directory, resolved.sparse, None if gridding is None else gridding.to_json(), metadata or {}
         )
         path = self.warehouse.path(directory)
         if resolved.sparse:
-            pointer = SparseStore(path).create(resolved, name)
+            pointer, checksum = SparseStore(path).create(resolved, name), ""
         else:
             store = DenseStore(path)
             pointer = store.create(resolved, hi, named, record.metadata)
-            store.pin(pointer)
+            checksum = store.pin(pointer)
         cells = 0 if resolved.sparse else resolved.box(hi).size
-        version = VersionRecord(0, 0, pointer, resolved, hi, "create", None, datetime.now(UTC), cells, 0)
+        version = VersionRecord(0, 0, pointer, resolved, hi, "create", None, datetime.now(UTC), cells, 0, checksum)
         self.catalog.add_array(record, version, named)
         return Array(self, name)
 
     def array(self, name: str) -> Array:
         """Open an array by name, or one of its versions as ``"A@3"``."""
-        versioned = _VERSIONED.match(name)
+        versioned = _VERSIONED.match(name) if isinstance(name, str) else None
         if versioned:
             return Array(self, versioned["name"]).at(version=int(versioned["version"]))
         self.catalog.array(name)
@@ -151,6 +159,8 @@ class Database:
 
     def collect_garbage(self, keep_versions: int | None = None, older_than: datetime | None = None) -> Collected:
         """Free what no version that can be read needs; optionally give up old versions first."""
+        if older_than is not None and not isinstance(older_than, datetime):
+            raise DataError("older_than is a datetime", got=repr(older_than), hint="As in datetime(2026, 1, 31)")
         if older_than is not None and older_than.tzinfo is None:
             older_than = older_than.astimezone()
         return collect_garbage(self.warehouse, self.lock_timeout, keep_versions, older_than)
@@ -183,6 +193,8 @@ class Database:
         self.close()
 
     def __repr__(self) -> str:
+        if self.catalog.closed:
+            return f"<windrow.Database {self.path}: closed>"
         names = self.catalog.array_names()
         listed = ", ".join(names[:8]) + (", …" if len(names) > 8 else "")
         return f"<windrow.Database {self.path}: {len(names)} arrays{': ' + listed if names else ''}>"
@@ -208,6 +220,13 @@ def _gridded_schema(schema: Schema, gridding: Gridding) -> Schema:
     attributes = [*schema.attributes]
     attributes += [a for a in gridding.exact_attributes() if a.name not in schema.attribute_names]
     return Schema(tuple(dimensions), tuple(attributes), sparse=True)
+
+
+def _check_metadata(metadata: Mapping[str, Mapping[str, str]]) -> None:
+    if not isinstance(metadata, Mapping) or not all(isinstance(of, Mapping) for of in metadata.values()):
+        raise SchemaError(
+            "metadata maps attributes to mappings", got=repr(metadata), hint="As in {'a': {'units': 'K'}}"
+        )
 
 
 def _check_labels(schema: Schema, labels: Mapping[str, Any]) -> dict[str, Labels]:

@@ -51,8 +51,10 @@ def _coordinates(schema: Schema, box: Box, labels: Mapping[str, Labels]) -> dict
 
 def opened(snapshot: DenseSnapshot) -> xr.Dataset:
     """A whole dense array, whose values are read when they are used."""
-    store = open_store(snapshot.path, snapshot.pointer)
-    whole: xr.Dataset = xr.open_zarr(store, consolidated=False, chunks=None)
+    store = open_store(snapshot.path, snapshot.pointer, snapshot.checksum)
+    # Nanoseconds, xarray's default, would lose the years before 1678 and after 2262.
+    times = xr.coders.CFDatetimeCoder(time_unit="us")
+    whole: xr.Dataset = xr.open_zarr(store, consolidated=False, chunks=None, decode_times=times)
     return whole
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -39,7 +40,7 @@ def import_file(
     grow: str | None = None,
     dimensions: Sequence[str] | None = None,
     chunks: Mapping[str, int] | None = None,
-    delimiter: str = ",",
+    delimiter: str | None = None,
     batch: str | None = None,
 ) -> Report:
     """Read a file into an array, creating it if it is not there.
@@ -68,7 +69,8 @@ def _import_grid(
     batch: str | None,
 ) -> Report:
     labels = dict(source.labels)
-    if into not in database:
+    created = into not in database
+    if created:
         schema = source.schema
         if grow is not None:
             schema = _growing(schema, grow)
@@ -76,7 +78,18 @@ def _import_grid(
         metadata = getattr(source, "metadata", {})
         database.create(into, schema, labels=fixed, chunks=chunks, metadata=metadata)
     array = database.array(into)
-    return array.write(source, at=_place(array, source), batch=batch)
+    with _undone_on_failure(array, created):
+        return array.write(source, at=_place(array, source), batch=batch)
+
+
+@contextmanager
+def _undone_on_failure(array: Array, created: bool) -> Iterator[None]:
+    """Remove an array that was made for an import if nothing was imported into it."""
+    try:
+        yield
+    finally:
+        if created and array.version == 0:
+            array.drop()
 
 
 def _growing(schema: Schema, name: str) -> Schema:
@@ -111,7 +124,8 @@ def _import_table(
     chunks: Mapping[str, int] | None,
     batch: str | None,
 ) -> Report:
-    if into not in database:
+    created = into not in database
+    if created:
         if not dimensions:
             raise DataError(
                 "a table needs to know which columns are dimensions",
@@ -119,7 +133,9 @@ def _import_table(
                 hint="Give dimensions=, or create the array first",
             )
         database.create(into, _table_schema(table, dimensions), sparse=True, chunks=chunks)
-    return database.array(into).insert(table, batch=batch)
+    array = database.array(into)
+    with _undone_on_failure(array, created):
+        return array.insert(table, batch=batch)
 
 
 def _table_schema(table: TableSource, dimensions: Sequence[str]) -> Schema:

@@ -47,7 +47,7 @@ def parse_bytes(stated: int | str) -> int:
         if match is None or match[2].lower() not in _UNITS:
             raise DataError("memory is a number with a unit", got=repr(stated), hint='As in "8 GB" or "512 MB"')
         size = int(float(match[1]) * _UNITS[match[2].lower()])
-    if size < 2**20:
+    if size < 10**6:
         raise DataError("memory must be at least 1 MB", got=stated)
     return size
 

@@ -40,24 +40,32 @@ class Job(Generic[Task, Receipt]):
 
 
 class Cancellation:
-    """A flag that running work looks at; set from another thread or a signal handler."""
+    """Lets one thread stop the operations that others are in; those begun afterwards are not concerned."""
 
     def __init__(self) -> None:
-        self._event = threading.Event()
+        self._calls = 0
+        self._thread = threading.local()
 
     def cancel(self) -> None:
-        self._event.set()
+        self._calls += 1
 
-    def clear(self) -> None:
-        self._event.clear()
+    def begin(self) -> None:
+        """An operation of several jobs begins in this thread: a ``cancel`` from now on stops whichever is running."""
+        self._thread.begun = self._calls
 
-    @property
-    def is_set(self) -> bool:
-        return self._event.is_set()
+    def end(self) -> None:
+        self._thread.begun = None
 
-    def check(self, label: str) -> None:
-        if self._event.is_set():
-            raise CancelledError(f"{label} was cancelled", hint="Nothing of it was kept")
+    def watch(self, label: str) -> Callable[[], None]:
+        """A check for a job that starts now: it raises once ``cancel`` was called since its operation began."""
+        operation = getattr(self._thread, "begun", None)
+        begun = self._calls if operation is None else operation
+
+        def check() -> None:
+            if self._calls != begun:
+                raise CancelledError(f"{label} was cancelled", hint="Nothing of it was kept")
+
+        return check
 
 
 class Executor(Protocol):

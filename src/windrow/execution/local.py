@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 import itertools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from typing import Any
 
@@ -45,31 +45,32 @@ class LocalExecutor:
 
     def run(self, job: Job[Task, Receipt]) -> list[Receipt]:
         check_memory(job.label, job.task_bytes, self.memory)
+        check = self._cancellation.watch(job.label)
         at_once = min(self.workers, max(1, self.memory // max(1, job.task_bytes)), max(1, len(job.tasks)))
         if len(job.tasks) <= 1:
-            return [self._attempt(job, task) for task in job.tasks]
+            return [self._attempt(job, task, check) for task in job.tasks]
         with ThreadPoolExecutor(at_once, thread_name_prefix="windrow") as pool:
-            futures = [pool.submit(self._attempt, job, task) for task in job.tasks]
+            futures = [pool.submit(self._attempt, job, task, check) for task in job.tasks]
             try:
-                self._watch(job.label, futures)
+                self._watch(job.label, futures, check)
             except BaseException:
                 for future in futures:
                     future.cancel()
                 raise
         return [future.result() for future in futures]
 
-    def _watch(self, label: str, futures: Sequence[Future[Any]]) -> None:
+    def _watch(self, label: str, futures: Sequence[Future[Any]], check: Callable[[], None]) -> None:
         pending = set(futures)
         while pending:
             done, pending = wait(pending, timeout=_POLL_SECONDS, return_when=FIRST_COMPLETED)
             for future in done:
                 future.result()
-            self._cancellation.check(label)
+            check()
             self._progress(label, len(futures) - len(pending), len(futures))
 
-    def _attempt(self, job: Job[Task, Receipt], task: Task) -> Receipt:
+    def _attempt(self, job: Job[Task, Receipt], task: Task, check: Callable[[], None]) -> Receipt:
         for attempt in range(1, TRIES + 1):
-            self._cancellation.check(job.label)
+            check()
             try:
                 return job.function(task)
             except Error:

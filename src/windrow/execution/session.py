@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import atexit
 import logging
 import os
 import sys
 import tempfile
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING
+
+import psutil
 
 from windrow.errors import MachineError
 from windrow.execution.java import find_java
@@ -90,16 +96,42 @@ def start_session(workers: int, memory: int) -> SparkSession:
         "spark.sql.shuffle.partitions": str(max(8, 4 * workers)),
     }.items():
         builder = builder.config(key, value)
-    try:
-        session = builder.getOrCreate()
-    except Exception as error:
-        raise MachineError(
-            "Spark did not start", got=(str(error).splitlines() or ["no reason"])[0], hint="Run: windrow doctor"
-        ) from error
+    with _own_error_output() as log:
+        try:
+            session = builder.getOrCreate()
+        except Exception as error:
+            said = [line for line in log.read_text(errors="replace").splitlines() if line.strip()]
+            reason = (said or str(error).splitlines() or ["no reason"])[-1]
+            raise MachineError("Spark did not start", got=reason, hint="Run: windrow doctor") from error
     session.sparkContext.setLogLevel("ERROR")
     # PySpark prints every failed query as JSON with its Java trace; windrow's own errors say what matters.
     logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
     return session
+
+
+@contextmanager
+def _own_error_output() -> Iterator[Path]:
+    """Give the JVM that starts meanwhile an error output of its own: its notices are not for windrow's users.
+
+    If the start is broken off, the JVM that it began is ended too.
+    """
+    log = Path(tempfile.gettempdir(), f"windrow-spark-{os.getpid()}.log")
+    atexit.register(log.unlink, missing_ok=True)
+    before = set(psutil.Process().children(recursive=True))
+    sys.stderr.flush()
+    kept = os.dup(2)
+    target = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    os.dup2(target, 2)
+    try:
+        yield log
+    except BaseException:
+        for child in set(psutil.Process().children(recursive=True)) - before:
+            child.kill()
+        raise
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+        os.close(target)
 
 
 def _quiet_log() -> str:

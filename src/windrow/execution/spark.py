@@ -7,6 +7,7 @@ four times. Anything else is raised, so that Spark does try again.
 from __future__ import annotations
 
 import pickle
+import re
 import threading
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from windrow import errors
 from windrow.errors import Error, MachineError, MemoryLimitError
 from windrow.execution.executor import (
     BatchFunction,
@@ -30,6 +32,8 @@ if TYPE_CHECKING:
 
 _RECEIPT = "receipt binary"
 _POLL_SECONDS = 0.05
+_RAISED = re.compile(r"windrow\.errors\.(?P<kind>\w+): (?P<message>.+)")
+"""A windrow error in a Python worker's trace, from a function that makes a frame and so has no receipt to put it in."""
 
 
 class SparkExecutor:
@@ -78,12 +82,14 @@ class SparkExecutor:
         """The frame after a function of its batches, whose columns are found by trying it on no rows."""
         from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 
-        empty = pa.RecordBatch.from_pylist([], to_arrow_schema(rows.schema))
+        zone = self.session.conf.get("spark.sql.session.timeZone")
+        empty = pa.RecordBatch.from_pylist([], to_arrow_schema(rows.schema, timezone=zone))
         fields = next(iter(function(iter([empty])))).schema
         return rows.mapInArrow(function, from_arrow_schema(fields))
 
     def read_parquet(self, paths: Sequence[str]) -> DataFrame:
-        return self.session.read.parquet(*paths)
+        # Off by default in Spark, which would hand on damaged pages as if they were whole.
+        return self.session.read.option("parquet.page.verify-checksum.enabled", "true").parquet(*paths)
 
     def frame(
         self, function: Callable[[Task], Iterable[pa.RecordBatch]], tasks: Sequence[Task], fields: pa.Schema
@@ -104,6 +110,7 @@ class SparkExecutor:
     def _collect(self, label: str, action: Callable[[], list[Any]]) -> list[Any]:
         """Run a Spark action in a thread of its own, reporting progress, until it ends or is cancelled."""
         context = self.session.sparkContext
+        check = self._cancellation.watch(label)
         group = f"windrow-{uuid.uuid4().hex}"
         result: list[Any] = []
         failure: list[BaseException] = []
@@ -121,7 +128,7 @@ class SparkExecutor:
             while thread.is_alive():
                 thread.join(_POLL_SECONDS)
                 self._report(label, group)
-                self._cancellation.check(label)
+                check()
         except BaseException:
             context.cancelJobGroup(group)
             thread.join(10)
@@ -177,6 +184,9 @@ def _opened(outcomes: Iterable[bytes]) -> list[Any]:
 def _explained(label: str, failure: BaseException) -> BaseException:
     if isinstance(failure, Error) or not isinstance(failure, Exception):
         return failure
+    raised = _RAISED.search(str(failure))
+    if raised is not None and issubclass(kind := getattr(errors, raised["kind"], Exception), Error):
+        return kind(raised["message"])
     lines = [line.strip() for line in str(failure).splitlines() if line.strip()]
     telling = [line for line in lines if "Error" in line or "Exception" in line]
     return MachineError(

@@ -76,7 +76,11 @@ def _from_objects(values: Values, present: Valid | None, attribute: Attribute) -
 
 
 def _mismatch(attribute: Attribute, got: object) -> DataError:
-    return DataError(f"values do not fit attribute {attribute.name} of type {attribute.type}", got=got)
+    return DataError(
+        f"values do not fit attribute {attribute.name} of type {attribute.type}",
+        got=got,
+        hint="Convert them first, or give the attribute a type that holds them",
+    )
 
 
 def _cast(values: Values, attribute: Attribute) -> Values:

@@ -22,11 +22,16 @@ CHUNK_COLUMN = "_chunk"
 MOST_CELLS = 2**62
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 
+LONGEST_NAME = 200
+"""File systems and catalogs hold names of 255 bytes, of which windrow needs some itself."""
+
 
 def check_name(name: str, what: str) -> str:
     """``name`` if it can name an array, dimension or attribute."""
     if not isinstance(name, str) or not _NAME.match(name):
         raise SchemaError(f"not a valid name for {what}", got=repr(name), hint="Use letters, digits and _, as in a_1")
+    if len(name) > LONGEST_NAME:
+        raise SchemaError(f"the name of {what} has more than {LONGEST_NAME} letters", got=len(name), hint="Shorten it")
     if name == CHUNK_COLUMN or name.endswith(VALID_SUFFIX):
         raise SchemaError(f"the name of {what} is reserved", got=repr(name), hint="windrow's stores use it themselves")
     return name
@@ -166,8 +171,10 @@ class Schema:
     def with_chunks(self, chunks: Mapping[str, int] | None = None) -> Schema:
         """The schema with a chunk size for every dimension: those given, those stated, defaults for the rest."""
         given = dict(chunks or {})
-        for name in given:
+        for name, size in given.items():
             self.axis(name)
+            if not isinstance(size, int) or isinstance(size, bool):
+                raise SchemaError(f"the chunk size of dimension {name} is not an integer", got=repr(size))
         stated = {axis: given.get(d.name, d.chunk) for axis, d in enumerate(self.dimensions)}
         fixed = {axis: size for axis, size in stated.items() if size is not None}
         extents = [dimension.extent for dimension in self.dimensions]

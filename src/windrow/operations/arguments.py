@@ -66,9 +66,17 @@ def _start(at: Sequence[int] | None, schema: Schema) -> tuple[int, ...]:
         return schema.lo
     if isinstance(at, (int, np.integer)):
         at = (int(at),)
-    if len(at) != schema.ndim or not all(isinstance(cell, (int, np.integer)) for cell in at):
-        raise DataError(f"at= needs {schema.ndim} integers, one per dimension", got=repr(at))
+    if not isinstance(at, Sequence | np.ndarray) or len(at) != schema.ndim or not all(map(_is_cell, at)):
+        raise DataError(
+            f"at= needs {schema.ndim} integers, one per dimension",
+            got=repr(at),
+            hint=f"As in {schema.lo}, the first cell",
+        )
     return tuple(int(cell) for cell in at)
+
+
+def _is_cell(value: object) -> bool:
+    return isinstance(value, (int, np.integer)) and not isinstance(value, (bool, np.bool_))
 
 
 def _is_xarray(values: Any) -> bool:
@@ -173,18 +181,59 @@ class XarraySource:
         return {str(name): np.asarray(part[name].values) for name in part.data_vars}
 
 
-def rows_of(values: Any, engine: Engine) -> Any:
-    """A user's cells for ``insert``: an Arrow table, or a Spark DataFrame if they are one or are many."""
+def rows_of(values: Any, engine: Engine, *, ordered: bool = False) -> Any:
+    """A user's cells for ``insert``: an Arrow table, or a Spark DataFrame if they are one or are many.
+
+    Where the ``ordered`` rows' order counts they stay in this process, for Spark would lose it.
+    """
     if is_spark_frame(values):
         return values
     if isinstance(values, (str, os.PathLike)) or _is_table_source(values):
-        return _rows_of_file(values, engine)
+        return _rows_of_file(values, engine, ordered)
     table = as_table(values)
-    return engine.spark().session.createDataFrame(table) if engine.name == "spark" else table
+    if engine.name != "spark" or ordered:
+        return table
+    return engine.spark().session.createDataFrame(_for_spark(table))
+
+
+_SPARK_LACKS = {
+    pa.uint8(): pa.int16(),
+    pa.uint16(): pa.int32(),
+    pa.uint32(): pa.int64(),
+    pa.uint64(): pa.decimal128(20, 0),
+}
+
+
+def _for_spark(table: pa.Table) -> pa.Table:
+    """The table in types that Spark has."""
+    for index, field in enumerate(table.schema):
+        kind = field.type.value_type if pa.types.is_dictionary(field.type) else field.type
+        kind = _SPARK_LACKS.get(kind, kind)
+        if kind != field.type:
+            table = table.set_column(index, field.name, table.column(index).cast(kind))
+    return table
 
 
 def as_table(values: Any) -> pa.Table:
     """Arrow, pandas, polars, dicts and lists of rows as an Arrow table."""
+    table = _tabled(values)
+    twice = sorted({name for name in table.column_names if table.column_names.count(name) > 1})
+    if twice:
+        raise DataError("a column of the cells occurs twice", got=", ".join(twice), hint="Leave one of them out")
+    for index, field in enumerate(table.schema):
+        # Polars hands over views, which Arrow itself can neither take nor sort.
+        if field.type in _VIEWS:
+            table = table.set_column(index, field.name, table.column(index).cast(_VIEWS[field.type]))
+    return table
+
+
+_VIEWS = {pa.string_view(): pa.string(), pa.binary_view(): pa.binary()}
+
+
+_TABLES = "Give Arrow, pandas, polars, a dict of columns, a list of dicts, a Spark DataFrame or a file name"
+
+
+def _tabled(values: Any) -> pa.Table:
     if isinstance(values, pa.Table):
         return values
     try:
@@ -198,12 +247,12 @@ def as_table(values: Any) -> pa.Table:
             return pa.table(values)
         if isinstance(values, Sequence) and not isinstance(values, (str, bytes)):
             return pa.Table.from_pylist(list(values))
-    except (pa.ArrowException, TypeError, ValueError) as error:
-        raise DataError("the cells cannot be read as a table", got=error) from None
+    except (pa.ArrowException, TypeError, ValueError, OverflowError, AttributeError) as error:
+        raise DataError("the cells cannot be read as a table", got=error, hint=_TABLES) from None
     raise DataError(
         "cells must be a table",
         got=type(values).__name__,
-        hint="Arrow, pandas, polars, a dict of columns, a list of dicts, a Spark DataFrame or a file name",
+        hint=_TABLES,
     )
 
 
@@ -221,9 +270,9 @@ def _is_table_source(values: Any) -> bool:
     return hasattr(values, "batches") and hasattr(values, "spark_frame")
 
 
-def _rows_of_file(values: Any, engine: Engine) -> Any:
+def _rows_of_file(values: Any, engine: Engine, ordered: bool) -> Any:
     source = values if _is_table_source(values) else open_table(values)
-    if engine.choose(4 * source.bytes).name == "spark":
+    if not ordered and engine.choose(4 * source.bytes).name == "spark":
         return source.spark_frame(engine.spark().session)
     return pa.Table.from_batches(list(source.batches()), source.arrow_schema)
 

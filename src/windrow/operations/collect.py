@@ -35,8 +35,8 @@ def collect_garbage(
 
     With ``keep_versions`` or ``older_than`` older versions are given up first; the newest always stays.
     """
-    if keep_versions is not None and keep_versions < 1:
-        raise DataError("keep_versions must be at least 1", got=keep_versions)
+    if keep_versions is not None and (not isinstance(keep_versions, int) or keep_versions < 1):
+        raise DataError("keep_versions must be at least 1", got=repr(keep_versions), hint="The newest always stays")
     freed = given_up = 0
     for name in warehouse.catalog.array_names():
         record = warehouse.catalog.array(name)

@@ -24,8 +24,9 @@ from windrow.operations.cell_tasks import (
     mask_part,
     refuse_duplicates,
 )
+from windrow.storage.cells import lacking_column
 from windrow.storage.parts import PartReader
-from windrow.storage.records import Part
+from windrow.storage.records import Part, parts_touching
 from windrow.storage.sparse import SparseStore
 from windrow.storage.transaction import WorkingArray
 
@@ -101,7 +102,7 @@ def write_parts(executor: Executor, working: WorkingArray, rows: Any, on_duplica
     columns = rows.column_names if isinstance(rows, pa.Table) else rows.columns
     for name in dimensions:
         if name not in columns:
-            raise DataError(f"the cells have no column {name}", got=", ".join(columns) or "no columns")
+            raise lacking_column(name, columns)
     if isinstance(rows, pa.Table):
         return _write_local(executor, label, rows, dimensions, function)
     return executor.map_sorted(label, with_chunk(rows, schema, dimensions), [CHUNK_COLUMN, *dimensions], function)
@@ -127,9 +128,13 @@ def _integer_column(rows: pa.Table, name: str) -> Any:
     column = rows.column(name)
     if column.null_count or not pa.types.is_integer(column.type):
         what = f"{column.null_count} nulls" if column.null_count else column.type
-        hint = "Give a grid= for points" if pa.types.is_floating(column.type) else None
+        points = pa.types.is_floating(column.type)
+        hint = "Give a grid= for points" if points else "Convert the column, or leave those rows out"
         raise DataError(f"coordinates of dimension {name} must be integers, none missing", got=what, hint=hint)
-    return column.to_numpy()
+    try:
+        return column.cast(pa.int64()).to_numpy()
+    except pa.ArrowInvalid as error:
+        raise DataError(f"coordinates of dimension {name} do not fit int64", got=error, hint="Shift them") from None
 
 
 def with_chunk(rows: DataFrame, schema: Schema, dimensions: Sequence[str]) -> DataFrame:
@@ -147,11 +152,12 @@ def with_chunk(rows: DataFrame, schema: Schema, dimensions: Sequence[str]) -> Da
 def _mask_replaced(executor: Executor, working: WorkingArray, written: Sequence[Part]) -> list[PartRewrite]:
     """Remove from older parts the cells that the new parts bring again."""
     reader = PartReader(working.title, working.path, working.schema)
-    tasks = []
-    for part in working.parts.values():
-        newer = tuple(new for new in written if new.box.overlaps(part.box))
-        if newer:
-            tasks.append(MaskPart(reader, part, newer))
+    older = tuple(working.parts.values())
+    newer: dict[str, list[Part]] = {}
+    for new in written:
+        for part in parts_touching(older, new.box):
+            newer.setdefault(part.path, []).append(new)
+    tasks = [MaskPart(reader, part, tuple(newer[part.path])) for part in older if part.path in newer]
     return run_rewrites(executor, working, f"replacing cells of {working.record.name}", mask_part, tasks)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 
-from windrow.errors import DataError
+from windrow.errors import DataError, MachineError
 from windrow.execution.engine import Engine
 from windrow.expressions.bounds import box_of
 from windrow.expressions.nodes import Node
@@ -98,12 +98,20 @@ def compact_sparse(engine: Engine, working: WorkingArray, chunks: Mapping[str, i
     """Write all cells anew, in order, in parts of a good size."""
     schema = working.schema.with_chunks(chunks)
     old = list(working.parts.values())
+    reader = PartReader(working.title, working.path, working.schema)
     working.schema = schema
     if not old:
         return schema
     executor = engine.choose(4 * sum(part.bytes for part in old))
-    rows = executor.read_parquet([os.path.join(working.path, part.path) for part in old]).drop(CHUNK_COLUMN)
-    receipts = write_parts(executor, working, rows, "error")
+    for part in old:
+        reader.check_footer(part)
+    try:
+        rows = executor.read_parquet([os.path.join(working.path, part.path) for part in old]).drop(CHUNK_COLUMN)
+        receipts = write_parts(executor, working, rows, "error")
+    except (OSError, MachineError):
+        for part in old:
+            reader.check(part)  # if one is damaged, this names it
+        raise
     written = [part for receipt in receipts for part in receipt.parts]
     apply_parts(working, written, [PartRewrite(part, (), part.cells) for part in old], "compact")
     return schema

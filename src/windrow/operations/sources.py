@@ -54,22 +54,33 @@ def memory_source(target: Schema, blocks: Mapping[str, Any]) -> MemorySource:
     for name, values in blocks.items():
         if name not in known:
             raise UnknownNameError("no such attribute", got=repr(name), hint=nearest(name, known))
-        arrays[name] = values if isinstance(values, np.ndarray) else np.asarray(values)
+        arrays[name] = values if isinstance(values, np.ndarray) else _as_array(name, values)
     if not any(name in target.attribute_names for name in arrays):
         raise DataError("there is nothing to write", hint="Give a mapping of attribute names to arrays")
     shapes = {name: array.shape for name, array in arrays.items()}
     if len(set(shapes.values())) > 1:
-        raise DataError("the attributes' arrays have different shapes", got=shapes)
+        raise DataError("the attributes' arrays have different shapes", got=shapes, hint="Give all the same box")
     shape = next(iter(shapes.values()))
     if len(shape) != target.ndim:
-        raise DataError(f"the array has {target.ndim} dimensions", got=f"values of shape {shape}")
+        raise DataError(
+            f"the array has {target.ndim} dimensions",
+            got=f"values of shape {shape}",
+            hint="Give values of as many dimensions, of length 1 where there is one cell",
+        )
     if 0 in shape:
-        raise DataError("there is nothing to write", got=f"values of shape {shape}")
+        raise DataError("there is nothing to write", got=f"values of shape {shape}", hint="Give at least one cell")
     written = tuple(attribute for attribute in target.attributes if attribute.name in arrays)
     for attribute in written:
         conform(arrays[attribute.name][(slice(0, 1),) * len(shape)], attribute)  # a wrong type fails before any work
     dimensions = tuple(Dimension(d.name, 0, size - 1, size) for d, size in zip(target.dimensions, shape, strict=True))
     return MemorySource(Schema(dimensions, written), arrays)
+
+
+def _as_array(name: str, values: Any) -> Any:
+    try:
+        return np.asarray(values)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise DataError(f"the values of attribute {name} are no array", got=error, hint="Give a NumPy array") from None
 
 
 @dataclass(frozen=True)

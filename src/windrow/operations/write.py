@@ -11,7 +11,7 @@ from windrow.execution.executor import Executor, Job
 from windrow.expressions.nodes import Node
 from windrow.model.box import Box
 from windrow.model.labels import Labels
-from windrow.model.schema import Schema
+from windrow.model.schema import MOST_CELLS, Schema
 from windrow.model.source import GridSource
 from windrow.operations.sources import MemorySource, UpdatedSource, narrowed
 from windrow.storage.dense import BlockReceipt, BlockWrite, DenseStore, bounded, write_block
@@ -88,6 +88,7 @@ def _check_region(working: WorkingArray, region: Box) -> None:
 def reshape(working: WorkingArray, region: Box, labels: Mapping[str, Labels]) -> None:
     """Grow the array to hold ``region`` and note its labels, in the store and in the working state."""
     grown = working.schema.box(tuple(map(max, working.hi, region.hi))).hi
+    check_cells(working.schema, grown)
     changed: dict[str, Labels] = {}
     for axis, dimension in enumerate(working.schema.dimensions):
         first = region.lo[axis] - dimension.lo
@@ -100,6 +101,14 @@ def reshape(working: WorkingArray, region: Box, labels: Mapping[str, Labels]) ->
         store = DenseStore(working.path)
         store.reshape(working.schema, working.hi, grown, {**working.labels, **changed})
         working.pointer, working.hi = store.head(), grown
+
+
+def check_cells(schema: Schema, hi: tuple[int, ...]) -> None:
+    """Refuse a dense array with more cells than can be counted."""
+    if schema.box(hi).size > MOST_CELLS:
+        raise DataError(
+            "a dense array has at most 2^62 cells", got=f"{schema.box(hi).size:,}", hint="Make it sparse, or smaller"
+        )
 
 
 def _merge_labels(
@@ -126,6 +135,8 @@ def _merge_labels(
         return None
     if first > len(known):
         raise DataError(f"dimension {name} would be left with unlabelled cells", got=f"labels from cell {first} on")
+    if len(known):
+        given = Labels.of(given.values, given.attributes, known.kind)  # dates may be given as text
     overlap = min(count, len(known) - first)
     if not known.slice(first, first + overlap).same_values(given.slice(0, overlap)):
         raise DataError(
@@ -164,6 +175,7 @@ def compact_dense(engine: Engine, working: WorkingArray, chunks: Mapping[str, in
     """Store the array anew with other chunk sizes: by default long ones along growing dimensions."""
     if working.box.is_empty:
         return working.schema
+    working.schema.with_chunks(chunks)  # refuses names and sizes that cannot be
     snapshot = working.dense()
     stated = {d.name: d.chunk for d in working.schema.dimensions if d.chunk is not None and not d.growing} | dict(
         chunks

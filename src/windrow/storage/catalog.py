@@ -6,6 +6,7 @@ array that a batch touched. Whatever the stores hold beyond the catalog's pointe
 
 from __future__ import annotations
 
+import functools
 import json
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -36,9 +37,14 @@ def now_microseconds() -> int:
     return time.time_ns() // 1000
 
 
-def open_engine(url: str) -> Engine:
+def open_engine(url: str | sa.URL) -> Engine:
     """A connection pool for the catalog's database."""
-    engine = sa.create_engine(url)
+    try:
+        engine = sa.create_engine(url)
+    except (sa.exc.ArgumentError, ImportError, ValueError) as error:
+        raise StoreError(
+            "the catalog's address cannot be used", got=f"{url!r}: {error}", hint="As in sqlite:////data/catalog.sqlite"
+        ) from None
     if engine.dialect.name == "sqlite":
         sa.event.listen(engine, "connect", _prepare_sqlite)
         sa.event.listen(engine, "begin", _begin_sqlite)
@@ -64,10 +70,16 @@ class Catalog:
 
     def __init__(self, engine: Engine) -> None:
         self._reader = engine
+        self.closed = False
         self._writer = engine.execution_options(writes=True)
 
     def close(self) -> None:
+        self.closed = True
         self._reader.dispose()
+
+    def _check_open(self) -> None:
+        if self.closed:
+            raise StoreError("the database is closed", hint="Connect again")
 
     def create_tables(self, settings: Mapping[str, str]) -> None:
         with self.writing() as connection:
@@ -83,11 +95,13 @@ class Catalog:
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
+        self._check_open()
         with store_failures("the catalog"), self._reader.connect() as connection:
             yield connection
 
     @contextmanager
     def writing(self) -> Iterator[Connection]:
+        self._check_open()
         with store_failures("the catalog"), self._writer.begin() as connection:
             yield connection
 
@@ -98,6 +112,8 @@ class Catalog:
             return list(connection.scalars(sa.select(tables.arrays.c.name).order_by(tables.arrays.c.name)))
 
     def array(self, name: str) -> ArrayRecord:
+        if not isinstance(name, str):
+            raise UnknownNameError("an array's name is a text", got=repr(name), hint=nearest("", self.array_names()))
         with self.reading() as connection:
             row = connection.execute(sa.select(tables.arrays).where(tables.arrays.c.name == name)).first()
         if row is None:
@@ -149,7 +165,8 @@ class Catalog:
         table = tables.versions
         query = sa.select(table).where(table.c.array_id == record.id).order_by(table.c.number.desc()).limit(1)
         if number is not None:
-            query = query.where(table.c.number == number)
+            # What no database could hold is no version either.
+            query = query.where(table.c.number == (number if abs(number) < 2**63 else -1))
         if as_of is not None:
             query = query.where(table.c.created <= int(as_of.timestamp() * 1_000_000))
         with self.reading() as connection:
@@ -184,10 +201,20 @@ class Catalog:
 
     def parts(self, version: VersionRecord) -> list[Part]:
         """The files of a sparse array's version, in the order of their chunks."""
-        query = sa.select(tables.parts).where(_alive(tables.parts, version)).order_by(tables.parts.c.id)
+        table = tables.parts
+        columns = (table.c.id, table.c.path, table.c.cells, table.c.bytes, table.c.checksum, table.c.lo, table.c.hi)
+        query = sa.select(*columns).where(_alive(table, version)).order_by(table.c.id)
+        of_version = (tables.versions.c.array_id == version.array_id) & (tables.versions.c.number == version.number)
         with self.reading() as connection:
             rows = connection.execute(query).all()
-        found = [Part(row.path, row.cells, row.bytes, Box(_unpack(row.lo), _unpack(row.hi)), id=row.id) for row in rows]
+            offered = connection.scalar(sa.select(tables.versions.c.number).where(of_version))
+        if offered is None:  # its parts went with it: those found are some of its cells
+            raise UnknownNameError("no such version any more", got=version.number, hint="Read a newer one")
+        lows, highs = (_unpack_all([row[end] for row in rows], version) for end in (-2, -1))
+        found = [
+            Part(path, cells, size, checksum, Box(lo, hi), id=key)
+            for (key, path, cells, size, checksum, _, _), lo, hi in zip(rows, lows, highs, strict=True)
+        ]
         return sorted(found, key=lambda part: part.box.lo)
 
     def every_part(self, record: ArrayRecord) -> list[tuple[int, str, int, int | None]]:
@@ -217,7 +244,8 @@ class Catalog:
         ordinals, cells, sizes, lows, highs = zip(*rows, strict=True)
         bounds = [np.frombuffer(b"".join(column), "<i8").reshape(len(rows), -1) for column in (lows, highs)]
         numbers = [np.array(column, np.int64) for column in (ordinals, cells, sizes)]
-        return ChunkStatistics(*numbers, *bounds)
+        found = ChunkStatistics(*numbers, *bounds)
+        return found if version.schema.sparse else _clipped(found, version)
 
     def labels(self, version: VersionRecord) -> dict[str, Labels]:
         """The coordinate labels of a version, by dimension."""
@@ -288,10 +316,19 @@ class Catalog:
             cells, size = change.schema.box(change.hi).size, _dense_bytes(connection, change.array_id)
         version = VersionRecord(
             change.array_id, number, change.pointer, change.schema, change.hi, change.operation, batch,
-            datetime.now(UTC), cells, size,
+            datetime.now(UTC), cells, size, change.checksum,
         )  # fmt: skip
         connection.execute(sa.insert(table).values(_version_row(version, change.array_id)))
         return version
+
+
+def _clipped(chunks: ChunkStatistics, version: VersionRecord) -> ChunkStatistics:
+    """Dense chunks with the cells they have in this version: a dimension may have grown since they were written."""
+    grid, box = version.schema.grid, version.box
+    boxes = [grid.box_of(grid.key(ordinal)) & box for ordinal in chunks.ordinals.tolist()]
+    cells = np.array([chunk.size for chunk in boxes], np.int64)
+    lo, hi = (np.array([getattr(chunk, end) for chunk in boxes], np.int64) for end in ("lo", "hi"))
+    return ChunkStatistics(chunks.ordinals, cells, chunks.bytes, lo, hi)
 
 
 def _alive(table: sa.Table, version: VersionRecord) -> sa.ColumnElement[bool]:
@@ -333,6 +370,7 @@ def _add_part(connection: Connection, array_id: int, number: int, part: Part) ->
         "since": number,
         "cells": part.cells,
         "bytes": part.bytes,
+        "checksum": part.checksum,
         "lo": _pack(part.box.lo),
         "hi": _pack(part.box.hi),
     }
@@ -408,8 +446,9 @@ def _pack(bounds: Sequence[int]) -> bytes:
     return np.array(bounds, "<i8").tobytes()
 
 
-def _unpack(packed: bytes) -> tuple[int, ...]:
-    return tuple(np.frombuffer(packed, "<i8").tolist())
+def _unpack_all(packed: Sequence[bytes], version: VersionRecord) -> list[tuple[int, ...]]:
+    bounds = np.frombuffer(b"".join(packed), "<i8").reshape(len(packed), version.schema.ndim)
+    return list(map(tuple, bounds.tolist()))
 
 
 def _array_record(row: Any) -> ArrayRecord:
@@ -429,6 +468,7 @@ def _version_row(version: VersionRecord, array_id: int) -> dict[str, Any]:
         "created": int(version.created.timestamp() * 1_000_000),
         "cells": version.cells,
         "bytes": version.bytes,
+        "checksum": version.checksum,
     }
 
 
@@ -437,10 +477,12 @@ def _version_record(row: Any, sparse: bool) -> VersionRecord:
     created = datetime.fromtimestamp(row.created / 1_000_000, UTC)
     hi = tuple(json.loads(row.hi))
     return VersionRecord(
-        row.array_id, row.number, row.pointer, schema, hi, row.operation, row.batch, created, row.cells, row.bytes
-    )
+        row.array_id, row.number, row.pointer, schema, hi, row.operation, row.batch, created, row.cells, row.bytes,
+        row.checksum,
+    )  # fmt: skip
 
 
+@functools.lru_cache(maxsize=256)
 def _schema(text: str, sparse: bool) -> Schema:
     try:
         return parse_schema(text, sparse=sparse)[1]

@@ -67,7 +67,7 @@ def conform_cells(table: pa.Table, schema: Schema, bounds: Box) -> pa.Table:
     known = set(table.column_names)
     for name in (*schema.dimension_names, *schema.attribute_names):
         if name not in known:
-            raise DataError(f"the cells have no column {name}", got=", ".join(table.column_names) or "no columns")
+            raise lacking_column(name, table.column_names)
     extra = sorted(known - {*schema.dimension_names, *schema.attribute_names, CHUNK_COLUMN})
     if extra:
         names = [*schema.dimension_names, *schema.attribute_names]
@@ -78,6 +78,11 @@ def conform_cells(table: pa.Table, schema: Schema, bounds: Box) -> pa.Table:
     ]
     columns += [_attribute(table.column(a.name), a) for a in schema.attributes]
     return pa.table(columns, schema=cell_fields(schema))
+
+
+def lacking_column(name: str, found: Sequence[str]) -> DataError:
+    hint = "Cells need a column for each dimension and attribute"
+    return DataError(f"the cells have no column {name}", got=", ".join(found) or "no columns", hint=hint)
 
 
 def _coordinates(column: pa.ChunkedArray, name: str, lo: int, hi: int) -> pa.ChunkedArray:
@@ -98,7 +103,9 @@ def _coordinates(column: pa.ChunkedArray, name: str, lo: int, hi: int) -> pa.Chu
         extremes = pc.min_max(integers).as_py()
         for value in (extremes["min"], extremes["max"]):
             if not lo <= value <= hi:
-                raise DataError(f"dimension {name} runs from {lo} to {hi}", got=f"a cell at {value}")
+                raise DataError(
+                    f"dimension {name} runs from {lo} to {hi}", got=f"a cell at {value}", hint="Nothing was inserted"
+                )
     return integers
 
 
@@ -110,7 +117,7 @@ def _attribute(column: pa.ChunkedArray, attribute: Attribute) -> pa.ChunkedArray
     if pa.types.is_floating(values.type):
         values = pc.if_else(pc.is_nan(values), pa.scalar(None, values.type), values)
     if not _compatible(values.type, target):
-        raise DataError(f"values do not fit attribute {attribute.name} of type {attribute.type}", got=values.type)
+        raise _mismatch(attribute, values.type)
     if values.null_count and not attribute.can_be_missing:
         raise DataError(
             f"attribute {attribute.name} cannot be missing",
@@ -139,15 +146,22 @@ def _safe_cast(values: pa.ChunkedArray, target: pa.DataType, attribute: Attribut
     try:
         cast = values.cast(target, safe=not rounding)
     except pa.ArrowInvalid as error:
-        raise DataError(
-            f"values do not fit attribute {attribute.name} of type {attribute.type}", got=str(error)
-        ) from None
-    if target == pa.float32() and values.type == pa.float64():
-        overflowed = pc.and_(pc.is_inf(cast), pc.is_finite(values))
+        raise _mismatch(attribute, error) from None
+    if pa.types.is_floating(target) and values.type != target:
+        overflowed = pc.is_inf(cast)
+        if pa.types.is_floating(values.type):
+            overflowed = pc.and_(overflowed, pc.is_finite(values))
         if pc.any(overflowed).as_py():
-            first = values.filter(overflowed)[0].as_py()
-            raise DataError(f"values do not fit attribute {attribute.name} of type {attribute.type}", got=first)
+            raise _mismatch(attribute, values.filter(overflowed)[0].as_py())
     return cast
+
+
+def _mismatch(attribute: Attribute, got: object) -> DataError:
+    return DataError(
+        f"values do not fit attribute {attribute.name} of type {attribute.type}",
+        got=got,
+        hint="Convert them first, or give the attribute a type that holds them",
+    )
 
 
 def coordinates(table: pa.Table, schema: Schema) -> list[Int64Array]:

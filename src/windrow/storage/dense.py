@@ -26,12 +26,14 @@ from windrow.model.conform import conform
 from windrow.model.labels import Labels
 from windrow.model.schema import Attribute, Schema
 from windrow.model.source import Blocks, ChangedBlocks, GridSource
+from windrow.storage.checksums import snapshot_checksum
 from windrow.storage.failures import store_failures
 from windrow.storage.records import ChunkStatistics
 
 BRANCH = "main"
 Fork = icechunk.ForkSession
 _COORDINATE_CHUNK = 8192
+_MOST_NUMBERED = 2**26  # a longer dimension without labels gets no coordinate: numbering its cells takes long
 _CF_TIME = {"units": "microseconds since 1970-01-01T00:00:00", "calendar": "proleptic_gregorian"}
 
 icechunk.set_logs_filter("error")  # it warns of concurrent local commits, which the catalog's locks exclude
@@ -58,6 +60,8 @@ class DenseSnapshot:
     growing_schema: Schema
     hi: tuple[int, ...]
     label_items: tuple[tuple[str, Labels], ...] = ()
+    checksum: str = ""
+    """Of its metadata; empty for a state that is not published."""
 
     @property
     def schema(self) -> Schema:
@@ -86,12 +90,20 @@ class DenseSnapshot:
             dtype = bool if variable == attribute.companion else attribute.type.dtype
             return np.empty(box.shape, dtype)
         try:
-            values = np.asarray(
-                _variable(_open_snapshot(self.path, self.pointer), variable)[box.slices(self.growing_schema.lo)]
-            )
+            values = np.asarray(_variable(self._group(), variable)[box.slices(self.growing_schema.lo)])
         except Exception as error:
             raise self._damage(variable, box, error) from error
         return values.view("datetime64[us]") if variable == attribute.name and _is_time(attribute) else values
+
+    def check(self) -> None:
+        """Refuse to build on a version whose metadata is damaged: what it hides would be lost in the next one too."""
+        try:
+            self._group()
+        except Exception as error:
+            raise self._unreadable(error) from error
+
+    def _group(self) -> zarr.Group:
+        return _open_snapshot(self.path, self.pointer, self.checksum)
 
     def _damage(self, variable: str, box: Box, error: Exception) -> Error:
         """Which chunk of a failed read is the damaged one."""
@@ -99,24 +111,43 @@ class DenseSnapshot:
         for key in grid.keys_touching(box):
             where = grid.box_of(key) & box
             try:
-                _variable(_open_snapshot(self.path, self.pointer), variable)[where.slices(self.growing_schema.lo)]
+                _variable(self._group(), variable)[where.slices(self.growing_schema.lo)]
             except Exception as reason:
                 return CorruptionError(
                     f"array {self.title}: chunk {key} of {variable}, cells {grid.box_of(key)}, is damaged",
                     got=_first_line(reason),
                     hint="Read an older version, or restore the warehouse from a copy",
                 )
-        return CorruptionError(f"array {self.title} cannot be read", got=_first_line(error))
+        return self._unreadable(error)
+
+    def _unreadable(self, error: Exception) -> Error:
+        return CorruptionError(
+            f"array {self.title} cannot be read",
+            got=_first_line(error),
+            hint="Read an older version, or restore the warehouse from a copy",
+        )
 
 
-def open_store(path: str, pointer: str) -> Any:
-    """The Zarr store of a snapshot, as any Zarr reader takes it."""
-    return _repository(path).readonly_session(snapshot_id=pointer).store
+def open_store(path: str, pointer: str, checksum: str = "") -> Any:
+    """The Zarr store of a snapshot, as any Zarr reader takes it, once its metadata has the stated checksum."""
+    repository = _repository(path)
+    if checksum and _checksum(repository, path, pointer) != checksum:
+        raise CorruptionError("the checksum of the array's metadata is not that of what was written", got=pointer)
+    return repository.readonly_session(snapshot_id=pointer).store
+
+
+def _checksum(repository: icechunk.Repository, path: str, pointer: str) -> str:
+    try:
+        return snapshot_checksum(repository, path, pointer)
+    except (KeyboardInterrupt, SystemExit):
+        raise
+    except BaseException as error:  # Icechunk panics over some kinds of damage, which is no Exception
+        raise CorruptionError("the array's metadata cannot be read", got=_first_line(error)) from error
 
 
 @functools.lru_cache(maxsize=64)
-def _open_snapshot(path: str, pointer: str) -> zarr.Group:
-    return zarr.open_group(open_store(path, pointer), mode="r", zarr_format=3)
+def _open_snapshot(path: str, pointer: str, checksum: str) -> zarr.Group:
+    return zarr.open_group(open_store(path, pointer, checksum), mode="r", zarr_format=3)
 
 
 def _variable(group: zarr.Group, name: str) -> zarr.Array[Any]:
@@ -247,10 +278,11 @@ class DenseStore:
 
     def recover(self, pointer: str) -> None:
         """Make the store's head the published version: a writer that died may have left it ahead."""
-        repository = _repository(self.path)
-        head = repository.lookup_branch(BRANCH)
-        if head != pointer:
-            repository.reset_branch(BRANCH, pointer, from_snapshot_id=head)
+        with store_failures("the array's store"):
+            repository = _repository(self.path)
+            head = repository.lookup_branch(BRANCH)
+            if head != pointer:
+                repository.reset_branch(BRANCH, pointer, from_snapshot_id=head)
 
     def reshape(
         self, schema: Schema, old_hi: tuple[int, ...], hi: tuple[int, ...], labels: Mapping[str, Labels]
@@ -300,13 +332,16 @@ class DenseStore:
             return repository.lookup_branch(BRANCH)
         return session.commit(message)
 
-    def pin(self, pointer: str) -> None:
-        """Tag a snapshot, or garbage collection would not know that it can still be read."""
-        try:
-            _repository(self.path).create_tag(_tag(pointer), pointer)
-        except icechunk.IcechunkError as error:
-            if "already exists" not in str(error):
-                raise
+    def pin(self, pointer: str) -> str:
+        """Tag a snapshot, or garbage collection would not know that it can still be read; returns its checksum."""
+        with store_failures("the array's store"):
+            repository = _repository(self.path)
+            try:
+                repository.create_tag(_tag(pointer), pointer)
+            except icechunk.IcechunkError as error:
+                if "already exists" not in str(error):
+                    raise
+            return snapshot_checksum(repository, self.path, pointer)
 
     def collect(self, kept: Iterable[str], current: str) -> int:
         """Remove what no kept snapshot needs; returns the bytes freed."""
@@ -359,6 +394,10 @@ def _write_coordinate(group: zarr.Group, schema: Schema, hi: tuple[int, ...], ax
     """The dimension's labels, or its cell numbers, as the coordinate variable that xarray looks for."""
     dimension = schema.dimensions[axis]
     described: dict[str, Any] = {}
+    if labels is None and hi[axis] - dimension.lo >= _MOST_NUMBERED:
+        if dimension.name in group:
+            del group[dimension.name]  # shorter than the dimension now, it would be an obstacle to xarray
+        return
     if labels is None:
         values: Any = np.arange(dimension.lo, hi[axis] + 1, dtype=np.int64)
     else:

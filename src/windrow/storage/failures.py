@@ -6,10 +6,11 @@ import errno
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from windrow.errors import Error, StoreError
+from windrow.errors import CorruptionError, Error, StoreError
 
 _NO_SPACE = ("no space left", "database or disk is full", "disk quota", "os error 28", "enospc")
 _NO_PERMISSION = ("permission denied", "readonly database", "read-only file system", "unable to open database file")
+_DAMAGED = ("file is not a database", "database disk image is malformed", "no such table", "no such column")
 
 
 def describe(error: BaseException, place: str) -> StoreError | None:
@@ -20,6 +21,8 @@ def describe(error: BaseException, place: str) -> StoreError | None:
         return StoreError(f"the disk is full while writing {place}", hint="Free some space; nothing was changed")
     if number in (errno.EACCES, errno.EPERM, errno.EROFS) or any(sign in text for sign in _NO_PERMISSION):
         return StoreError(f"no permission for {place}", got=_first_line(error), hint="Check the warehouse's owner")
+    if any(sign in text for sign in _DAMAGED):
+        return CorruptionError(f"{place} is damaged", got=_first_line(error), hint="Restore the warehouse from a copy")
     if "database is locked" in text:
         return StoreError(f"{place} stayed locked by another process", hint="Try again")
     return None

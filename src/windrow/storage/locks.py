@@ -6,6 +6,7 @@ holder on another host is passed over when its heartbeat has been silent for a m
 
 from __future__ import annotations
 
+import contextlib
 import os
 import socket
 import threading
@@ -16,7 +17,7 @@ from dataclasses import dataclass, field
 import psutil
 import sqlalchemy as sa
 
-from windrow.errors import ConflictError
+from windrow.errors import ConflictError, Error
 from windrow.storage.catalog import Catalog, now_microseconds
 from windrow.storage.tables import locks
 
@@ -24,13 +25,16 @@ HEARTBEAT_SECONDS = 10.0
 SILENT_SECONDS = 60.0
 _POLL_SECONDS = 0.02
 
+_given_back: set[str] = set()
+"""Tokens of locks that this process has let go of and that could not be deleted yet."""
+
 
 def _process_started(process: int) -> int:
     """When a process began, to tell it from a later one with the same number; 0 if there is none."""
     try:
         status = psutil.Process(process)
         return 0 if status.status() == psutil.STATUS_ZOMBIE else int(status.create_time() * 100)
-    except (psutil.NoSuchProcess, psutil.AccessDenied):
+    except psutil.NoSuchProcess:
         return 0
 
 
@@ -60,9 +64,24 @@ class ArrayLock:
         return self
 
     def release(self) -> None:
+        """Give the lock back, now or, if the catalog cannot be written, as soon as it can be again."""
         self._released.set()
+        _given_back.add(self.token)
+        try:
+            self._delete()
+        except Error:  # a full disk, say: the array's next writer must not wait for this one
+            threading.Thread(target=self._delete_later, name="windrow-unlock", daemon=True).start()
+
+    def _delete(self) -> None:
         with self.catalog.writing() as connection:
             connection.execute(sa.delete(locks).where(locks.c.token == self.token))
+        _given_back.discard(self.token)
+
+    def _delete_later(self) -> None:
+        while self.token in _given_back:
+            time.sleep(1)
+            with contextlib.suppress(Error):
+                self._delete()
 
     def _try(self) -> str | None:
         """Take the lock if it is free or its holder is dead; otherwise say who holds it."""
@@ -75,7 +94,7 @@ class ArrayLock:
         with self.catalog.writing() as connection:
             row = connection.execute(sa.select(locks).where(locks.c.array_id == self.array_id)).first()
             if row is not None:
-                if _is_alive(row.host, row.process, row.process_started, row.heartbeat):
+                if row.token not in _given_back and is_alive(row.host, row.process, row.process_started, row.heartbeat):
                     return f"process {row.process} on {row.host}"
                 connection.execute(sa.delete(locks).where(locks.c.token == row.token))
             connection.execute(
@@ -92,13 +111,17 @@ class ArrayLock:
 
     def _beat(self) -> None:
         while not self._released.wait(HEARTBEAT_SECONDS):
-            with self.catalog.writing() as connection:
+            with contextlib.suppress(Error), self.catalog.writing() as connection:
                 mine = locks.c.token == self.token
                 connection.execute(sa.update(locks).where(mine).values(heartbeat=now_microseconds()))
 
 
-def _is_alive(host: str, process: int, started: int, heartbeat: int) -> bool:
+def is_alive(host: str, process: int, started: int, heartbeat: int) -> bool:
+    """Whether a lock's holder can still be at work."""
     if host == socket.gethostname():
-        # Start times are derived from the clock, which may have been set meanwhile: allow two seconds.
-        return abs(_process_started(process) - started) <= 200
+        try:
+            # Start times are derived from the clock, which may have been set meanwhile: allow two seconds.
+            return abs(_process_started(process) - started) <= 200
+        except psutil.AccessDenied:  # another user's process, which is there
+            return True
     return now_microseconds() - heartbeat < SILENT_SECONDS * 1_000_000

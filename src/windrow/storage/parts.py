@@ -6,6 +6,7 @@ box is read by a few row groups. Pages carry checksums.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import uuid
 from collections.abc import Iterable, Iterator
@@ -22,11 +23,13 @@ from windrow.errors import CorruptionError
 from windrow.model.box import Box
 from windrow.model.schema import CHUNK_COLUMN, Schema
 from windrow.storage.cells import coordinates, from_stored, stored_fields
+from windrow.storage.checksums import footer_checksum
 from windrow.storage.failures import store_failures
-from windrow.storage.records import ChunkStatistics, Part
+from windrow.storage.records import ChunkStatistics, Int64Array, Part
 
 GROUP_CELLS = 65_536
 PART_BYTES = 24 * 2**20
+_FEW_CHUNKS = 10_000
 
 
 class PartWriter:
@@ -54,7 +57,9 @@ class PartWriter:
 
     def abandon(self) -> None:
         """Remove everything written so far."""
-        self._finish()
+        if self._open is not None:
+            self._open.discard()
+            self._open = None
         for part in self.parts:
             Path(self._directory, part.path).unlink(missing_ok=True)
 
@@ -105,6 +110,7 @@ def _group_end(borders: npt.NDArray[np.intp], start: int, rows: int) -> int:
 class _OpenPart:
     """A part being written."""
 
+    directory: str
     path: str
     schema: Schema
     sink: Any
@@ -118,11 +124,18 @@ class _OpenPart:
         writer = pq.ParquetWriter(
             sink, stored_fields(schema), compression="zstd", compression_level=1, write_page_checksum=True
         )
-        return cls(path, schema, sink, writer)
+        return cls(directory, path, schema, sink, writer)
 
     def write(self, group: pa.Table) -> None:
         self.writer.write_table(group, row_group_size=group.num_rows)
         self.pieces.append(_statistics(group, self.schema))
+
+    def discard(self) -> None:
+        """Remove what cannot be finished, on a full disk for instance."""
+        for resource in (self.writer, self.sink):
+            with contextlib.suppress(OSError, pa.ArrowException):
+                resource.close()
+        Path(self.directory, self.path).unlink(missing_ok=True)
 
     def finish(self) -> Part:
         self.writer.close()
@@ -133,7 +146,7 @@ class _OpenPart:
         shares = np.round(size * chunks.cells / cells).astype(np.int64)
         chunks = ChunkStatistics(chunks.ordinals, chunks.cells, shares, chunks.lo, chunks.hi)
         box = Box(tuple(chunks.lo.min(axis=0).tolist()), tuple(chunks.hi.max(axis=0).tolist()))
-        return Part(self.path, cells, size, box, chunks)
+        return Part(self.path, cells, size, footer_checksum(os.path.join(self.directory, self.path)), box, chunks)
 
 
 def _statistics(group: pa.Table, schema: Schema) -> ChunkStatistics:
@@ -160,9 +173,9 @@ class PartReader:
         needed = names if box is None else list(dict.fromkeys([*names, *self.schema.dimension_names]))
         group = -1
         try:
-            with pq.ParquetFile(
-                os.path.join(self.directory, part.path), page_checksum_verification=True, memory_map=True
-            ) as file:
+            self._check_footer(part)
+            path = os.path.join(self.directory, part.path)
+            with pq.ParquetFile(path, page_checksum_verification=True, memory_map=True) as file:
                 for group in self._groups(file, box):
                     table = file.read_row_group(group, columns=needed, use_threads=False)
                     yield _inside(table, self.schema, box).select(names)
@@ -178,23 +191,51 @@ class PartReader:
             tables = [pa.schema([fields.field(name) for name in names]).empty_table()]
         return from_stored(pa.concat_tables(tables), self.schema)
 
+    def check(self, part: Part) -> None:
+        """Refuse a part that is not whole, by reading all of it."""
+        for _ in self.batches(part):
+            pass
+
+    def check_footer(self, part: Part) -> None:
+        """Refuse a part that Arrow and Spark had better not open."""
+        try:
+            self._check_footer(part)
+        except OSError as error:
+            raise self._damage(part, -1, error) from error
+
+    def _check_footer(self, part: Part) -> None:
+        # Arrow may end the process over a damaged footer, so it only gets to see whole ones.
+        if footer_checksum(os.path.join(self.directory, part.path)) != part.checksum:
+            raise OSError("the footer's checksum is not that of what was written")
+
     def _groups(self, file: pq.ParquetFile, box: Box | None) -> list[int]:
         metadata = file.metadata
         if box is None:
             return list(range(metadata.num_row_groups))
+        touched = self._chunks_touching(box)
         # Columns stand in the order of stored_fields: the chunk first, then the dimensions.
         chosen = []
         for group in range(metadata.num_row_groups):
             row_group = metadata.row_group(group)
-            bounds = [row_group.column(axis + 1).statistics for axis in range(self.schema.ndim)]
+            chunks, *bounds = [row_group.column(index).statistics for index in range(self.schema.ndim + 1)]
+            if touched is not None and chunks is not None and not _any_between(touched, chunks.min, chunks.max):
+                continue
             ranges = zip(bounds, box.lo, box.hi, strict=True)
             if all(s is None or (s.min <= hi and s.max >= lo) for s, lo, hi in ranges):
                 chosen.append(group)
         return chosen
 
+    def _chunks_touching(self, box: Box) -> Int64Array | None:
+        """The chunks a box touches, if they are few: a row group's bounds are those of a run of chunks, so that a
+        group may seem to reach into a box that none of its chunks touches."""
+        grid = self.schema.grid
+        few = not grid.clip(box).is_empty and grid.key_box(box).size <= _FEW_CHUNKS
+        return grid.ordinals_touching(box) if few else None
+
     def _damage(self, part: Part, group: int, error: Exception) -> CorruptionError:
         chunks = "chunks"
         try:
+            self._check_footer(part)
             with pq.ParquetFile(os.path.join(self.directory, part.path)) as file:
                 statistics = file.metadata.row_group(max(group, 0)).column(0).statistics
                 keys = [self.schema.grid.key(ordinal) for ordinal in (statistics.min, statistics.max)]
@@ -207,6 +248,12 @@ class PartReader:
             got=(str(error).splitlines() or [type(error).__name__])[0][:200],
             hint="Read an older version, or restore the warehouse from a copy",
         )
+
+
+def _any_between(ordinals: Int64Array, first: int, last: int) -> bool:
+    """Whether any of the ascending ordinals lies in an inclusive range."""
+    start = int(np.searchsorted(ordinals, first))
+    return start < len(ordinals) and int(ordinals[start]) <= last
 
 
 def _inside(table: pa.Table, schema: Schema, box: Box | None) -> pa.Table:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -42,6 +42,7 @@ class VersionRecord:
     created: datetime
     cells: int
     bytes: int
+    checksum: str = ""
 
     @property
     def box(self) -> Box:
@@ -104,9 +105,20 @@ class Part:
     path: str
     cells: int
     bytes: int
+    checksum: int
     box: Box
     chunks: ChunkStatistics | None = None  # present when fresh from a writer, absent when listed by the catalog
     id: int | None = None
+
+
+def parts_touching(parts: Sequence[Part], box: Box) -> list[Part]:
+    """Those parts that may hold cells in ``box``: one comparison for all, because an array may have thousands."""
+    if not parts or box.is_empty:
+        return []
+    lo = np.array([part.box.lo for part in parts])
+    hi = np.array([part.box.hi for part in parts])
+    overlapping = ((lo <= np.array(box.hi)) & (hi >= np.array(box.lo))).all(axis=1)
+    return [parts[index] for index in np.flatnonzero(overlapping).tolist()]
 
 
 @dataclass(frozen=True)
@@ -133,3 +145,4 @@ class NewVersion:
     added_parts: tuple[Part, ...] = ()
     removed_parts: tuple[int, ...] = ()
     labels: tuple[LabelChange, ...] = ()
+    checksum: str = ""

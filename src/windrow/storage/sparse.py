@@ -12,18 +12,21 @@ from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
-from deltalake import DeltaTable
-from deltalake.transaction import AddAction, CommitProperties, RemoveAction
 
 from windrow.model.box import Box
 from windrow.model.schema import CHUNK_COLUMN, Schema
 from windrow.storage.cells import cell_fields, coordinates, from_stored, stored_fields
 from windrow.storage.failures import store_failures
 from windrow.storage.parts import PartReader
-from windrow.storage.records import Part
+from windrow.storage.records import Part, parts_touching
+
+if TYPE_CHECKING:
+    from deltalake import DeltaTable
+    from deltalake.transaction import AddAction, RemoveAction
 
 _CONFIGURATION = {
     "delta.checkpointInterval": "10",
@@ -53,7 +56,7 @@ class SparseSnapshot:
         return PartReader(self.title, self.path, self.schema)
 
     def touching(self, box: Box | None) -> list[Part]:
-        return [part for part in self.parts if box is None or part.box.overlaps(box)]
+        return list(self.parts) if box is None else parts_touching(self.parts, box)
 
     def columns(self, attributes: Iterable[str] | None = None) -> list[str]:
         names = self.schema.attribute_names if attributes is None else tuple(attributes)
@@ -100,6 +103,8 @@ class SparseStore:
         self.path = path
 
     def create(self, schema: Schema, name: str) -> str:
+        from deltalake import DeltaTable
+
         with store_failures(f"the array's store {self.path}"):
             Path(self.path).mkdir(parents=True, exist_ok=True)
             DeltaTable.create(self.path, stored_fields(schema), name=name, configuration=_CONFIGURATION)
@@ -107,18 +112,34 @@ class SparseStore:
 
     def recover(self, pointer: str) -> None:
         """Make the log's head say what the published version says: a writer that died may have left it ahead."""
-        table = DeltaTable(self.path)
-        if table.version() != int(pointer):
-            table.restore(int(pointer))
+        with store_failures("the array's log"):
+            if self._head(int(pointer)) != int(pointer):
+                self._open().restore(int(pointer))
 
     def commit(self, schema: Schema, added: Sequence[Part], removed: Sequence[Part], message: str) -> str:
         """Write one log entry that adds and removes parts: a new pointer, which nobody sees before it is published."""
+        from deltalake.transaction import CommitProperties
+
         with store_failures("the array's log"):
-            table = DeltaTable(self.path)
+            table = self._open()
             actions: list[AddAction | RemoveAction] = [*(_add(part, schema) for part in added), *map(_remove, removed)]
             properties = CommitProperties(custom_metadata={"windrow": message})
             table.create_write_transaction(actions, "append", stored_fields(schema), commit_properties=properties)
-            return str(DeltaTable(self.path).version())
+            return str(self._head(table.version()))
+
+    def _open(self) -> DeltaTable:
+        from deltalake import DeltaTable  # here, because only writers of sparse arrays need it
+
+        return DeltaTable(self.path)
+
+    def _head(self, known: int) -> int:
+        """The log's last version, looked for from a known one on: opening the table again would list all its parts."""
+        log = Path(self.path, "_delta_log")
+        if not (log / f"{known:020}.json").exists():
+            return self._open().version()
+        while (log / f"{known + 1:020}.json").exists():
+            known += 1
+        return known
 
     def discard(self, parts: Iterable[Part]) -> None:
         """Remove parts that will not be published."""
@@ -136,6 +157,8 @@ class SparseStore:
 
 
 def _add(part: Part, schema: Schema) -> AddAction:
+    from deltalake.transaction import AddAction
+
     assert part.chunks is not None
     names = (CHUNK_COLUMN, *schema.dimension_names)
     lows = (int(part.chunks.ordinals.min()), *part.box.lo)
@@ -150,4 +173,6 @@ def _add(part: Part, schema: Schema) -> AddAction:
 
 
 def _remove(part: Part) -> RemoveAction:
+    from deltalake.transaction import RemoveAction
+
     return RemoveAction(part.path, data_change=True, deletion_timestamp=int(time.time() * 1000), size=part.bytes)

@@ -33,6 +33,8 @@ arrays = Table(
     Column("kind", String(16), nullable=False),  # dense | sparse
     Column("gridding", Text),
     Column("metadata", Text, nullable=False),
+    # A dropped array's id must not come back: whoever still holds a version or a lock of it would mean the new one.
+    sqlite_autoincrement=True,
 )
 
 versions = Table(
@@ -48,6 +50,7 @@ versions = Table(
     Column("created", BigInteger, nullable=False),  # microseconds since 1970, UTC
     Column("cells", BigInteger, nullable=False),
     Column("bytes", BigInteger, nullable=False),
+    Column("checksum", String(64), nullable=False),  # of an Icechunk snapshot and its manifests
 )
 
 # A part or chunk is in every version from `since` on, up to but not including `until`.
@@ -61,6 +64,7 @@ parts = Table(
     Column("until", BigInteger),
     Column("cells", BigInteger, nullable=False),
     Column("bytes", BigInteger, nullable=False),
+    Column("checksum", BigInteger, nullable=False),  # of the footer
     Column("lo", LargeBinary, nullable=False),
     Column("hi", LargeBinary, nullable=False),
     Index("parts_by_array", "array_id", "until"),

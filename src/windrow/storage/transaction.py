@@ -36,7 +36,7 @@ def dense_snapshot(warehouse: Warehouse, record: ArrayRecord, version: VersionRe
     labels = tuple(sorted(warehouse.catalog.labels(version).items()))
     title = f"{record.name}@{version.number}"
     path = warehouse.path(record.directory)
-    return DenseSnapshot(title, path, version.pointer, version.schema, version.hi, labels)
+    return DenseSnapshot(title, path, version.pointer, version.schema, version.hi, labels, version.checksum)
 
 
 def sparse_snapshot(warehouse: Warehouse, record: ArrayRecord, version: VersionRecord) -> SparseSnapshot:
@@ -63,6 +63,7 @@ class WorkingArray:
     base_parts: dict[str, Part] = field(default_factory=dict)
     parts: dict[str, Part] = field(default_factory=dict)
     label_changes: dict[str, LabelChange] = field(default_factory=dict)
+    checksum: str = ""
 
     @property
     def title(self) -> str:
@@ -74,7 +75,8 @@ class WorkingArray:
 
     def dense(self) -> DenseSnapshot:
         labels = tuple(sorted(self.labels.items()))
-        return DenseSnapshot(self.title, self.path, self.pointer, self.schema, self.hi, labels)
+        known = self.base.checksum if self.pointer == self.base.pointer else ""
+        return DenseSnapshot(self.title, self.path, self.pointer, self.schema, self.hi, labels, known)
 
     def sparse(self) -> SparseSnapshot:
         return SparseSnapshot(self.title, self.path, self.schema, self.hi, tuple(self.parts.values()))
@@ -110,6 +112,7 @@ class WorkingArray:
             added_parts=tuple(part for path, part in self.parts.items() if path not in self.base_parts),
             removed_parts=tuple(part_id for part_id in removed if part_id is not None),
             labels=tuple(self.label_changes.values()),
+            checksum=self.checksum,
         )
 
 
@@ -148,6 +151,8 @@ class Transaction:
         path = self.warehouse.path(record.directory)
         store = SparseStore(path) if record.sparse else DenseStore(path)
         store.recover(version.pointer)
+        if not record.sparse:
+            dense_snapshot(self.warehouse, record, version).check()
         parts = {part.path: part for part in self.catalog.parts(version)} if record.sparse else {}
         return WorkingArray(
             record, version, path, version.pointer, version.schema, version.hi, self.catalog.labels(version),
@@ -158,7 +163,7 @@ class Transaction:
         """Make every change visible at once; returns the new version of each array."""
         for working in self._working.values():
             if not working.record.sparse:
-                DenseStore(working.path).pin(working.pointer)
+                working.checksum = DenseStore(working.path).pin(working.pointer)
         names = {working.record.id: name for name, working in self._working.items()}
         changes = [working.change() for working in self._working.values()]
         published = self.catalog.publish(

@@ -7,6 +7,9 @@ import os
 import shutil
 import uuid
 from pathlib import Path
+from urllib.parse import quote
+
+import sqlalchemy as sa
 
 from windrow.errors import StoreError
 from windrow.storage.catalog import Catalog, open_engine
@@ -36,11 +39,15 @@ class Warehouse:
             _check_can_create(root, create)
             with store_failures(f"the warehouse {root}"):
                 (root / "arrays").mkdir(parents=True, exist_ok=True)
-                catalog = _open_catalog(root, catalog_url)
+                catalog = _catalog(root, catalog_url)
+                catalog.create_tables({"format": str(FORMAT)})
+                _check_format(catalog.setting("format"), root)
                 _write_marker(marker, catalog_url)
             return cls(root, catalog)
         stated = _read_marker(marker)
-        return cls(root, _open_catalog(root, catalog_url or stated.get("catalog")))
+        catalog = _catalog(root, catalog_url or stated.get("catalog"))
+        _check_format(catalog.setting("format"), root)
+        return cls(root, catalog)
 
     def new_directory(self, name: str) -> str:
         """A fresh folder for an array's store, unique even if the name is used again."""
@@ -83,11 +90,17 @@ def _is_half_made(root: Path) -> bool:
     return {entry.name for entry in root.iterdir()} <= known and not any((root / "arrays").glob("*"))
 
 
-def _open_catalog(root: Path, url: str | None) -> Catalog:
-    catalog = Catalog(open_engine(url or f"sqlite:///{root / 'catalog.sqlite'}"))
-    catalog.create_tables({"format": str(FORMAT)})
-    _check_format(catalog.setting("format"), root)
-    return catalog
+def _catalog(root: Path, url: str | None) -> Catalog:
+    return Catalog(open_engine(url or _catalog_file(root / "catalog.sqlite")))
+
+
+def _catalog_file(file: Path) -> sa.URL:
+    log = file.with_name(f"{file.name}-wal")
+    # SQLite writes a log beside its file even to read. Where it may not, it must be told that nobody else will write;
+    # that is safe when no log was left behind.
+    if file.exists() and not os.access(file.parent, os.W_OK) and not (log.exists() and log.stat().st_size):
+        return sa.URL.create("sqlite", database=f"file:{quote(str(file))}", query={"immutable": "1", "uri": "true"})
+    return sa.URL.create("sqlite", database=str(file))
 
 
 def _write_marker(marker: Path, catalog_url: str | None) -> None:

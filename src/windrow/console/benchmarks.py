@@ -1,0 +1,27 @@
+"""Commands that measure windrow against its peers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from windrow.console.settings import common_options
+
+
+@click.group()
+def bench() -> None:
+    """Measure windrow against its peers on this machine."""
+
+
+@bench.command()
+@click.option("--quick", is_flag=True, help="Small sizes: shows that all of it runs, not how fast it is.")
+@click.option(
+    "--out", metavar="FOLDER", type=click.Path(file_okay=False, path_type=Path), help="Keep the figures here."
+)
+@common_options
+def storage(quick: bool, out: Path | None) -> None:
+    """Write, read, insert and commit, against bare Zarr and Spark."""
+    from windrow.bench.storage import run
+
+    run(quick, out)

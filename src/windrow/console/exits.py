@@ -1,0 +1,66 @@
+"""How a command ends: its exit code, and what it says when it fails."""
+
+from __future__ import annotations
+
+import contextlib
+import traceback
+from enum import IntEnum
+
+import click
+
+from windrow.errors import Error, StoreError
+
+GRACE_SECONDS = 5.0
+
+
+class ExitCode(IntEnum):
+    """What scripts can rely on; errors carry 1 or 3 themselves as ``Error.exit_code``."""
+
+    DONE = 0
+    WRONG_QUERY = 1
+    WRONG_USAGE = 2
+    WRONG_MACHINE = 3
+    INTERRUPTED = 130
+
+
+def explain(error: BaseException, debug: bool) -> int:
+    """Say on standard error what went wrong, in one line or two, and return the exit code."""
+    if debug:
+        click.echo("".join(traceback.format_exception(error)).rstrip(), err=True)
+    if isinstance(error, (KeyboardInterrupt, click.Abort)):
+        click.echo("\nstopped; what was not finished is not visible", err=True)
+        return ExitCode.INTERRUPTED
+    known = _as_windrow_error(error)
+    text = known.what if known.got is None else f"{known.what}, got {known.got}"
+    click.echo(f"error: {text}", err=True)
+    if known.hint is not None:
+        click.echo(f"hint: {known.hint}", err=True)
+    return known.exit_code
+
+
+def end_children() -> None:
+    """End the processes that this one started: a Spark that was interrupted while it started would go on alone."""
+    import psutil
+
+    children = psutil.Process().children(recursive=True)
+    for child in children:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            child.terminate()
+    _, alive = psutil.wait_procs(children, GRACE_SECONDS)
+    for child in alive:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            child.kill()
+
+
+def _as_windrow_error(error: BaseException) -> Error:
+    if isinstance(error, Error):
+        return error
+    first_line = (str(error).splitlines() or [""])[0]
+    if isinstance(error, OSError):
+        what = (error.strerror or first_line or type(error).__name__).lower()
+        return StoreError(what, got=error.filename, hint="Run again with --debug to see where")
+    return StoreError(
+        "windrow failed in a way it should not",
+        got=f"{type(error).__name__}: {first_line}",
+        hint="Run again with --debug to see where, and please report it",
+    )

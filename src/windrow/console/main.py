@@ -1,0 +1,80 @@
+"""The windrow command: its groups and how it ends."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+import windrow
+from windrow.console.arrays import collect_garbage, describe, drop, list_arrays
+from windrow.console.benchmarks import bench
+from windrow.console.demo import demo
+from windrow.console.doctor import doctor
+from windrow.console.exits import ExitCode, end_children, explain
+from windrow.console.settings import Settings, common_options
+from windrow.console.transfer import export_array, import_files
+
+
+class Commands(click.Group):
+    """A group whose failures end with a message and an exit code instead of a traceback."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except (click.ClickException, click.exceptions.Exit):
+            raise
+        except (Exception, KeyboardInterrupt) as error:
+            code = explain(error, ctx.ensure_object(Settings).debug)
+        ctx.exit(code)
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """In the order of a newcomer's day, which is the order they were added in."""
+        return list(self.commands)
+
+
+@click.group(
+    cls=Commands,
+    invoke_without_command=True,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    epilog="Exit codes: 0 done, 1 the query or data is wrong, 2 the command line is wrong, "
+    "3 the machine or store is, 130 stopped.",
+)
+@common_options
+@click.version_option(windrow.__version__, prog_name="windrow", message="%(prog)s %(version)s")
+@click.pass_context
+def commands(context: click.Context) -> None:
+    """Arrays that live on disk and on Apache Spark.
+
+    --db and --debug may also be given after the command's name.
+    """
+    if context.invoked_subcommand is None:
+        click.echo(context.get_help())
+
+
+for command in (
+    demo,
+    doctor,
+    list_arrays,
+    describe,
+    import_files,
+    export_array,
+    drop,
+    collect_garbage,
+    bench,
+):
+    commands.add_command(command)
+
+
+def main() -> None:
+    """What the installed script calls."""
+    try:
+        commands(prog_name="windrow")
+    except SystemExit as end:
+        if end.code == ExitCode.INTERRUPTED:
+            end_children()
+        raise
+
+
+if __name__ == "__main__":
+    main()

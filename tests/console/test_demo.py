@@ -1,0 +1,60 @@
+"""The demo on a grid small enough for a test."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import windrow as wr
+from console.runs import done, windrow
+from windrow.bench.fields import temperature_field
+from windrow.console.moving_average import trailing_mean
+
+SMALL = ("--lon", 12, "--lat", 9, "--days", 40)
+
+
+@pytest.mark.spark
+@pytest.mark.usefixtures("spark_session")
+def test_demo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    said = done("demo", *SMALL)
+    assert [line.split()[0] for line in said.splitlines()[:6]] == ["1.", "2.", "3.", "4.", "5.", "6."]
+    assert Path("windrow-demo.png").read_bytes().startswith(b"\x89PNG")
+    values, labels = temperature_field(12, 9, 40)
+    with wr.connect(create=False) as db:
+        stored = db.array("T").read()
+        np.testing.assert_array_equal(stored["t"].values, values)
+        np.testing.assert_array_equal(stored["time"].values, labels["time"])
+        np.testing.assert_array_equal(db.array("T30").read()["avg"].values, trailing_mean(values, 30))
+
+    again = done("demo", *SMALL, "--out", "again.png")
+    assert "T30@1" in again
+    assert Path("again.png").exists()
+    assert windrow("demo", *SMALL, "--out", "none/x.png").exit_code == 3
+    with wr.connect(create=False) as db:
+        assert [array.name for array in db.arrays()] == ["T", "T30"]
+
+
+def test_the_demo_does_not_replace_arrays_of_yours(local: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    local.create("T", "<a: int64> [i=1:3]").write({"a": np.arange(3)})
+    result = windrow("demo", *SMALL, "--db", local.path)
+    assert result.exit_code == 1
+    assert "not the demo's" in result.stderr
+    assert local.array("T").read()["a"].values.tolist() == [0, 1, 2]
+
+
+def test_without_matplotlib(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    known = importlib.util.find_spec
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "matplotlib" else known(name))
+    result = windrow("demo", *SMALL, "--db", tmp_path / "w")
+    assert result.exit_code == 3
+    assert "hint: pip install 'windrow[plot]'" in result.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_sizes_must_be_positive(tmp_path: Path) -> None:
+    assert windrow("demo", "--days", 0, "--db", tmp_path / "w").exit_code == 2

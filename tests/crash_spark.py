@@ -1,0 +1,118 @@
+"""Writes to a warehouse on Spark while workers kill themselves; run as a script with a folder to work in.
+
+The first worker that has done a task of a job, and so has written what it was asked to, dies before it can answer.
+Spark gives the task to another.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import windrow as wr
+from windrow.execution.executor import Job
+from windrow.execution.spark import SparkExecutor
+
+
+class DeadlyExecutor(SparkExecutor):
+    """A SparkExecutor of whose jobs each loses a worker."""
+
+    deaths: Path
+    jobs = 0
+
+    def _deadly(self, function: Callable[[Any], Any]) -> Callable[[Any], Any]:
+        self.jobs += 1
+        marker = self.deaths / str(self.jobs)
+
+        def work_and_die(task: Any) -> Any:
+            receipt = function(task)
+            try:
+                marker.touch(exist_ok=False)
+            except FileExistsError:
+                return receipt
+            os.kill(os.getpid(), signal.SIGKILL)
+            raise AssertionError("unreachable")
+
+        return work_and_die
+
+    def run(self, job: Job[Any, Any]) -> list[Any]:
+        return super().run(replace(job, function=self._deadly(job.function)))
+
+    def map_sorted(self, label: str, rows: Any, order: Sequence[str], function: Any) -> list[Any]:
+        return super().map_sorted(label, rows, order, self._deadly(function))
+
+    def map_grouped(self, label: str, rows: Any, key: str, function: Any) -> list[Any]:
+        return super().map_grouped(label, rows, key, self._deadly(function))
+
+
+def main(folder: Path) -> None:
+    database = wr.connect(folder / "warehouse", engine="spark", workers=2, progress=False)
+    session = database.engine.spark().session
+    session.conf.set("spark.sql.shuffle.partitions", "2")
+    deadly = DeadlyExecutor(session, 2**30, lambda *_: None, database.engine.cancellation)
+    deadly.deaths = folder / "deaths"
+    deadly.deaths.mkdir()
+    database.engine._spark = deadly
+    write_dense(database)
+    insert_sparse(database)
+    for _ in deadly.deaths.iterdir():
+        print("a worker died")
+    database.close()
+    print("all right")
+
+
+def write_dense(database: wr.Database) -> None:
+    array = database.create("D", "<a: int64, s: string> [i=1:40:5, j=1:40:5]")
+    values = np.arange(1600).reshape(40, 40)
+    array.write({"a": values, "s": values.astype(str)})
+    check(array.read()["a"].values, values)
+    array.update({"a": "a + 1"}, where="i <= 20")
+    values[:20] += 1
+    check(array.read()["a"].values, values)
+    spark = database.engine.spark().session
+    array.insert(spark.range(0, 40).selectExpr("id + 1 as i", "1 as j", "-id as a", "'new' as s"))
+    values[:, 0] = -np.arange(40)
+    check(array.read()["a"].values, values)
+    if (array.version, array.chunks().cells.sum()) != (3, 1600):
+        raise AssertionError(f"version {array.version}, chunks {array.chunks()}")
+
+
+def insert_sparse(database: wr.Database) -> None:
+    array = database.create("S", "<v: int64> [x=1:200:20, y=1:50:10]", sparse=True)
+    spark = database.engine.spark().session
+    array.insert(spark.range(0, 10_000).selectExpr("id div 50 + 1 as x", "id % 50 + 1 as y", "id as v"))
+    check(array.read()["v"].to_numpy(), np.arange(10_000))
+    array.insert(spark.range(0, 5_000).selectExpr("id div 50 + 1 as x", "id % 50 + 1 as y", "-id as v"))
+    expected = np.concatenate([-np.arange(5_000), np.arange(5_000, 10_000)])
+    check(array.read()["v"].to_numpy(), expected)
+    listed = {part.path for part in array._snapshot().parts}
+    written = {file.name for file in Path(array.location().path).glob("*.parquet")}
+    if not listed < written:
+        raise AssertionError("no worker died after it had written a part")
+    if array.versions()[-1].cells != 10_000:
+        raise AssertionError(f"the catalog counts {array.versions()[-1].cells} cells")
+    array.delete("x > 100")
+    check(array.read()["v"].to_numpy(), expected[:5_000])
+    array.compact()
+    check(array.read()["v"].to_numpy(), expected[:5_000])
+    database.collect_garbage(keep_versions=1)
+    kept = {file.name for file in Path(array.location().path).glob("*.parquet")}
+    if kept != {part.path for part in array._snapshot().parts}:
+        raise AssertionError("a collection left parts that no version has")
+    check(array.read()["v"].to_numpy(), expected[:5_000])
+
+
+def check(found: Any, expected: Any) -> None:
+    if not np.array_equal(found, expected):
+        raise AssertionError("the array does not hold what was written")
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

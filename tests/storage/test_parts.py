@@ -1,0 +1,111 @@
+"""Parts: whole chunks in row groups, several parts when there is much, errors that name what is damaged."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from windrow.errors import CorruptionError
+from windrow.model.box import Box
+from windrow.model.notation import parse_schema
+from windrow.model.schema import CHUNK_COLUMN
+from windrow.storage import parts
+from windrow.storage.cells import to_stored
+from windrow.storage.parts import GROUP_CELLS, PartReader, PartWriter
+from windrow.storage.records import Part
+
+SCHEMA = parse_schema("<v: int64> [x=0:*:1000]", sparse=True)[1].with_chunks()
+
+
+def stored(first: int, last: int) -> pa.Table:
+    x = np.arange(first, last)
+    return to_stored(pa.table({"x": x, "v": -x}), x // 1000, SCHEMA)
+
+
+def write(directory: Path, *tables: pa.Table) -> list[Part]:
+    writer = PartWriter(str(directory), SCHEMA)
+    for table in tables:
+        writer.append(table)
+    return writer.close()
+
+
+def read(directory: Path, part: Part, box: Box | None = None) -> list[int]:
+    values: list[int] = PartReader("S@1", str(directory), SCHEMA).read(part, box)["x"].to_pylist()
+    return values
+
+
+def test_row_groups_hold_whole_chunks(tmp_path: Path) -> None:
+    (part,) = write(tmp_path, *(stored(start, start + 7_777) for start in range(0, 300_000, 7_777)))
+    metadata = pq.ParquetFile(tmp_path / part.path).metadata
+    assert metadata.num_row_groups > 1
+    borders = [metadata.row_group(group).column(0).statistics for group in range(metadata.num_row_groups)]
+    assert all(left.max < right.min for left, right in zip(borders, borders[1:], strict=False))
+    assert max(metadata.row_group(group).num_rows for group in range(metadata.num_row_groups)) <= GROUP_CELLS
+    assert part.cells == metadata.num_rows
+    assert part.bytes == (tmp_path / part.path).stat().st_size
+    assert read(tmp_path, part) == list(range(part.cells))
+
+
+def test_a_chunk_larger_than_a_row_group_is_split(tmp_path: Path) -> None:
+    schema = parse_schema("<v: int64> [x=0:*:1000000]", sparse=True)[1].with_chunks()
+    x = np.arange(3 * GROUP_CELLS)
+    writer = PartWriter(str(tmp_path), schema)
+    writer.append(to_stored(pa.table({"x": x, "v": x}), x // 1_000_000, schema))
+    (part,) = writer.close()
+    assert part.chunks is not None
+    assert (part.chunks.ordinals.tolist(), part.chunks.cells.tolist()) == ([0], [3 * GROUP_CELLS])
+    assert (part.chunks.lo.tolist(), part.chunks.hi.tolist()) == ([[0]], [[3 * GROUP_CELLS - 1]])
+
+
+def test_much_becomes_several_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(parts, "PART_BYTES", 100_000)
+    written = write(tmp_path, stored(0, 400_000))
+    assert len(written) > 1
+    assert [value for part in written for value in read(tmp_path, part)] == list(range(400_000))
+    ordinals = [part.chunks.ordinals for part in written if part.chunks is not None]
+    assert all(left.max() < right.min() for left, right in zip(ordinals, ordinals[1:], strict=False))
+
+
+def test_a_box_reads_only_the_row_groups_it_needs(tmp_path: Path) -> None:
+    (part,) = write(tmp_path, stored(0, 300_000))
+    reader = PartReader("S@1", str(tmp_path), SCHEMA)
+    assert read(tmp_path, part, Box((150_500,), (150_502,))) == [150_500, 150_501, 150_502]
+    assert len(list(reader.batches(part, Box((150_500,), (150_502,))))) == 1
+    assert read(tmp_path, part, Box((300_000,), (300_001,))) == []
+
+
+def test_nothing_makes_no_part_and_an_abandoned_writer_leaves_none(tmp_path: Path) -> None:
+    assert write(tmp_path, stored(0, 0)) == []
+    writer = PartWriter(str(tmp_path), SCHEMA)
+    writer.append(stored(0, 300_000))
+    assert list(tmp_path.glob("*.parquet"))
+    writer.abandon()
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_damaged_page_is_found_and_named(tmp_path: Path) -> None:
+    (part,) = write(tmp_path, stored(0, 200_000))
+    file = tmp_path / part.path
+    metadata = pq.ParquetFile(file).metadata
+    group = next(g for g in range(metadata.num_row_groups) if metadata.row_group(g).column(0).statistics.max > 150)
+    column = metadata.row_group(group).column(2)
+    content = bytearray(file.read_bytes())
+    middle = (column.dictionary_page_offset or column.data_page_offset) + column.total_compressed_size // 2
+    content[middle] ^= 0xFF
+    file.write_bytes(content)
+    low = metadata.row_group(group).column(0).statistics.min
+    with pytest.raises(CorruptionError, match=rf"S@1: chunks \({low},\)"):
+        read(tmp_path, part)
+    assert read(tmp_path, part, Box((0,), (5,))) == [0, 1, 2, 3, 4, 5]  # other row groups are whole
+
+
+def test_a_lost_part_is_named(tmp_path: Path) -> None:
+    (part,) = write(tmp_path, stored(5_000, 6_500))
+    (tmp_path / part.path).unlink()
+    with pytest.raises(CorruptionError, match=r"chunks \(5,\) to \(6,\)"):
+        read(tmp_path, part)
+    assert CHUNK_COLUMN == "_chunk"
