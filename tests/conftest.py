@@ -61,6 +61,16 @@ def connect(tmp_path: Path) -> Iterator[Connect]:
 @pytest.fixture
 def database(connect: Connect, engine: str, request: pytest.FixtureRequest) -> Any:
     """A connection to an empty warehouse, on each engine."""
+    return _connected(connect, engine, request)
+
+
+@pytest.fixture(params=["local", pytest.param("spark", marks=[pytest.mark.spark, pytest.mark.slow])])
+def patient_database(connect: Connect, request: pytest.FixtureRequest) -> Any:
+    """The same for tests that take many small steps, which on Spark are slow."""
+    return _connected(connect, request.param, request)
+
+
+def _connected(connect: Connect, engine: str, request: pytest.FixtureRequest) -> Any:
     if engine == "local":
         return connect()
     return connect(engine="spark", spark=request.getfixturevalue("spark_session"))

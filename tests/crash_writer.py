@@ -252,16 +252,15 @@ class Started:
 def kill_inside_a_batch(path: Path, plan: Plan, choose: random.Random, engine: str = "local") -> int:
     """Start a writer and kill it at a random moment of a random batch; returns the number of that batch.
 
-    The moment is drawn from the time that the batches before it took, so that most kills land inside a write.
+    The moment is drawn from the time that the batch before it took, so that most kills land inside a write.
     """
     writer = Started(write_for_ever, path, plan, engine)
     first = writer.next()
-    batches = choose.randrange(1, 3)
-    began = time.monotonic()
     current = first
-    while current < first + batches:
+    for _ in range(choose.randrange(1, 3)):
+        began = time.monotonic()
         current = writer.next()
-    usual = (time.monotonic() - began) / batches
+    usual = time.monotonic() - began
     time.sleep(usual * choose.uniform(0, 1.2))
     writer.kill()
     while writer.channel.poll():

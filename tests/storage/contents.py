@@ -8,7 +8,8 @@ from __future__ import annotations
 import itertools
 import math
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from typing import Any
 
@@ -122,7 +123,9 @@ def contents(array: wr.Array, attributes: Iterable[str] | None = None, /, **sele
 
 def selected_box(array: wr.Array, selection: Mapping[str, Any]) -> wr.Box:
     """The box that a selection by index names."""
-    ends = [selection.get(name, (lo, hi)) for name, lo, hi in zip(array.schema.dimension_names, *_ends(array))]
+    ends = [
+        selection.get(name, (lo, hi)) for name, lo, hi in zip(array.schema.dimension_names, *_ends(array), strict=True)
+    ]
     pairs = [end if isinstance(end, tuple) else (end, end) for end in ends]
     return wr.Box(tuple(lo for lo, _ in pairs), tuple(hi for _, hi in pairs))
 
@@ -250,3 +253,9 @@ def stored_bytes(location: wr.Location) -> dict[Coordinates, int]:
     return sync(sizes())
 
 
+@contextmanager
+def abandoned(database: wr.Database, batch_id: str | None = None) -> Iterator[wr.Batch]:
+    """A batch that fails at its end, after its stores were written."""
+    with suppress(ZeroDivisionError), database.batch(batch_id) as batch:
+        yield batch
+        raise ZeroDivisionError

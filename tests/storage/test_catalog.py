@@ -39,7 +39,8 @@ def part(name: str, first: int, last: int) -> Part:
     lo = np.maximum(ordinals * 10, first).reshape(-1, 1)
     hi = np.minimum(ordinals * 10 + 9, last).reshape(-1, 1)
     cells = (hi - lo + 1).reshape(-1)
-    return Part(name, int(cells.sum()), 100, Box((first,), (last,)), ChunkStatistics(ordinals, cells, cells, lo, hi))
+    chunks = ChunkStatistics(ordinals, cells, cells, lo, hi)
+    return Part(name, int(cells.sum()), 100, 0, box=Box((first,), (last,)), chunks=chunks)
 
 
 def change(record: ArrayRecord, base: int, **changes: object) -> NewVersion:
@@ -80,7 +81,9 @@ def test_all_arrays_of_a_batch_move_or_none(catalog: Catalog) -> None:
     assert catalog.version(first).number == 0
     assert catalog.parts(catalog.version(first)) == []
     assert catalog.batch_report("night") is None
-    published = catalog.publish([change(first, 0), change(second, 1)], "night", lambda numbers: str(sorted(numbers.values())))
+    published = catalog.publish(
+        [change(first, 0), change(second, 1)], "night", lambda numbers: str(sorted(numbers.values()))
+    )
     assert {version.number for version in published.values()} == {1, 2}
     assert catalog.batch_report("night") == "[1, 2]"
     with pytest.raises(ConflictError, match="night"):

@@ -55,9 +55,9 @@ def test_membership(mine: list[tuple[int, int]], others: list[tuple[int, int]], 
     assert found_in(grid, columns(mine), columns(others)).tolist() == [cell in others for cell in mine]
 
 
-SCHEMA = parse_schema(
-    "<" + ", ".join(f"{name}_: {name} null" for name in TYPES) + "> [x=0:9:4, y=0:9:4]", sparse=True
-)[1].with_chunks()
+SCHEMA = parse_schema("<" + ", ".join(f"{name}_: {name} null" for name in TYPES) + "> [x=0:9:4, y=0:9:4]", sparse=True)[
+    1
+].with_chunks()
 ANYWHERE = Box((0, 0), (9, 9))
 
 

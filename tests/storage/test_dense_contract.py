@@ -66,8 +66,8 @@ class TestDense(StorageContract):
             (2,): {"k": 3, "t": plain(moments[2]), "s": ""},
         }
 
-    def test_append_continues_labels(self, database: wr.Database, connect: Callable[..., wr.Database]) -> None:
-        array = database.create("A", "<a: float32> [day=1:*:4, x=0:2]", labels={"x": ["p", "q", "r"]})
+    def test_append_continues_labels(self, patient_database: wr.Database, connect: Callable[..., wr.Database]) -> None:
+        array = patient_database.create("A", "<a: float32> [day=1:*:4, x=0:2]", labels={"x": ["p", "q", "r"]})
         days = np.arange("2012-01-01", "2012-02-20", dtype="M8[D]")
         for number, day in enumerate(days):
             array.append(np.full((1, 3), number, np.float32), labels=[day])
@@ -92,9 +92,11 @@ class TestDense(StorageContract):
         last = array.labels["i"].values[-1]
         assert array.read(i=last if not isinstance(last, np.floating) else float(last))["a"].values.tolist() == [3]
 
-    def test_xarray_places_itself_by_coordinates(self, database: wr.Database) -> None:
+    def test_xarray_places_itself_by_coordinates(self, patient_database: wr.Database) -> None:
         latitudes = [60.0, 30.0, 0.0, -30.0]
-        array = database.create("A", "<a: float64, k: int32 null> [lat=1:4:3, lon=10:13:2]", labels={"lat": latitudes})
+        array = patient_database.create(
+            "A", "<a: float64, k: int32 null> [lat=1:4:3, lon=10:13:2]", labels={"lat": latitudes}
+        )
         values = np.arange(16.0).reshape(4, 4)
         array.write({"a": values})
         piece = xr.Dataset(
@@ -110,10 +112,10 @@ class TestDense(StorageContract):
         with pytest.raises(DataError):
             array.write(piece.assign_coords(lon=[12, 13]).assign_coords(lat=[0.0, 30.0]))
 
-    def test_what_is_read_can_be_written(self, database: wr.Database) -> None:
-        array = self.create(database, "A", "i=-3:8:5, j=0:6:4", EVERY_TYPE)
+    def test_what_is_read_can_be_written(self, patient_database: wr.Database) -> None:
+        array = self.create(patient_database, "A", "i=-3:8:5, j=0:6:4", EVERY_TYPE)
         held = self.whole(array, self.put(array))
-        copy = self.create(database, "B", "i=-3:8:2, j=0:6:6", EVERY_TYPE)
+        copy = self.create(patient_database, "B", "i=-3:8:2, j=0:6:6", EVERY_TYPE)
         copy.write(array.read(i=(-3, 2)))
         copy.write(array.to_xarray().isel(i=slice(6, None)))
         assert contents(copy) == held
@@ -164,7 +166,10 @@ class TestDense(StorageContract):
     def test_a_spark_frame_sets_cells(self, connect: Callable[..., wr.Database], spark_session: Any) -> None:
         array = self.create(connect(spark=spark_session), "A", "i=0:*:4, j=0:9:3")
         frame = spark_session.range(0, 300).selectExpr(
-            "id div 10 as i", "id % 10 as j", "cast(id as double) / 4 as a", "if(id % 3 = 0, null, cast(id as int)) as k"
+            "id div 10 as i",
+            "id % 10 as j",
+            "cast(id as double) / 4 as a",
+            "if(id % 3 = 0, null, cast(id as int)) as k",
         )
         assert array.insert(frame.where("j <> 5")).cells == 270
         assert array.box == wr.Box((0, 0), (29, 9))

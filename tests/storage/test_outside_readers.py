@@ -16,6 +16,8 @@ import xarray as xr
 
 import windrow as wr
 
+from .contents import abandoned
+
 DENSE = """
 import icechunk, xarray
 repository = icechunk.Repository.open(icechunk.local_filesystem_storage(path))
@@ -97,9 +99,8 @@ def cells(local: wr.Database) -> wr.Array:
     array.insert(table)
     array.update({"s": "'d'"}, "x = 4")
     array.delete("x = 1")
-    with pytest.raises(ZeroDivisionError), local.batch() as batch:
+    with abandoned(local) as batch:
         batch.insert("S", table)
-        raise ZeroDivisionError  # the log runs ahead of what was published
     return array
 
 
@@ -110,7 +111,11 @@ def test_polars_reads_a_sparse_array(cells: wr.Array) -> None:
         ["4", "7", "-inf", "d", "True"],
         ["9", "None", "None", "", "False"],
     ]
-    assert [row[4][:19] for row in answer["rows"]] == ["2012-01-01 06:00:00", "2012-01-03 00:00:00", "1950-01-01 00:00:00"]
+    assert [row[4][:19] for row in answer["rows"]] == [
+        "2012-01-01 06:00:00",
+        "2012-01-03 00:00:00",
+        "1950-01-01 00:00:00",
+    ]
     assert answer["types"][0] == "Int64"
     assert answer["types"][2:4] == ["Float64", "String"]
     assert [row[0] for row in asked(POLARS, cells.location())["rows"]] == ["4", "9"]

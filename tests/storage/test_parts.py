@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 
 import numpy as np
@@ -43,7 +44,7 @@ def test_row_groups_hold_whole_chunks(tmp_path: Path) -> None:
     metadata = pq.ParquetFile(tmp_path / part.path).metadata
     assert metadata.num_row_groups > 1
     borders = [metadata.row_group(group).column(0).statistics for group in range(metadata.num_row_groups)]
-    assert all(left.max < right.min for left, right in zip(borders, borders[1:], strict=False))
+    assert all(left.max < right.min for left, right in itertools.pairwise(borders))
     assert max(metadata.row_group(group).num_rows for group in range(metadata.num_row_groups)) <= GROUP_CELLS
     assert part.cells == metadata.num_rows
     assert part.bytes == (tmp_path / part.path).stat().st_size
@@ -67,7 +68,7 @@ def test_much_becomes_several_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert len(written) > 1
     assert [value for part in written for value in read(tmp_path, part)] == list(range(400_000))
     ordinals = [part.chunks.ordinals for part in written if part.chunks is not None]
-    assert all(left.max() < right.min() for left, right in zip(ordinals, ordinals[1:], strict=False))
+    assert all(left.max() < right.min() for left, right in itertools.pairwise(ordinals))
 
 
 def test_a_box_reads_only_the_row_groups_it_needs(tmp_path: Path) -> None:

@@ -77,8 +77,8 @@ class TestSparse(StorageContract):
         assert contents(array) == {(x,): {"v": v} for x, v in model.items()}
         check_chunks(array)
 
-    def test_deletes_use_three_valued_logic(self, database: wr.Database) -> None:
-        array = self.create(database, "A", "i=0:8:4, j=0:8:4", "k: int16 null, m: int16 null")
+    def test_deletes_use_three_valued_logic(self, patient_database: wr.Database) -> None:
+        array = self.create(patient_database, "A", "i=0:8:4, j=0:8:4", "k: int16 null, m: int16 null")
         for text, condition in CONDITIONS.items():
             array.delete()
             assert contents(array) == {}
@@ -130,7 +130,14 @@ class TestSparse(StorageContract):
         frame = spark_session.createDataFrame(pd.DataFrame({"x": [4, 1, 9], "v": [1.5, None, -2.0]})).selectExpr(
             "x", "v", "case x when 4 then 'a' when 1 then 'ü' end as s"
         )
-        forms = [cells, pd.DataFrame(cells), pl.DataFrame(cells), frame, tmp_path / "cells.parquet", tmp_path / "cells.csv"]
+        forms = [
+            cells,
+            pd.DataFrame(cells),
+            pl.DataFrame(cells),
+            frame,
+            tmp_path / "cells.parquet",
+            tmp_path / "cells.csv",
+        ]
         for number, value in enumerate(forms):
             array = self.create(database, f"A{number}", "x=0:9:4", "v: float64, s: string null")
             assert array.insert(value).cells == 3
@@ -204,7 +211,9 @@ class TestSparse(StorageContract):
         held = self.put(array, wr.Box((0, 0), (99, 9)))
         held |= self.put(array, wr.Box((50, 0), (60, 19)), 2)
         found = [row for table in array.batches(x=(10, 70)) for row in table.to_pylist()]
-        assert cells_of_rows(found, ("x", "y"), ("a", "k")) == {at: row for at, row in held.items() if 10 <= at[0] <= 70}
+        assert cells_of_rows(found, ("x", "y"), ("a", "k")) == {
+            at: row for at, row in held.items() if 10 <= at[0] <= 70
+        }
         rows = array.read(["k"]).to_pylist()
         assert [(row["x"], row["y"]) for row in rows] == sorted(held)
 
@@ -227,8 +236,10 @@ class TestSparse(StorageContract):
             ("no such file.parquet", wr.FileFormatError),
         ],
     )
-    def test_a_refused_insert_changes_nothing(self, database: wr.Database, cells: Any, error: type[wr.Error]) -> None:
-        array = self.create(database, "A", "x=0:9:4, y=0:*:4", "v: int8")
+    def test_a_refused_insert_changes_nothing(
+        self, patient_database: wr.Database, cells: Any, error: type[wr.Error]
+    ) -> None:
+        array = self.create(patient_database, "A", "x=0:9:4, y=0:*:4", "v: int8")
         with pytest.raises(error):
             array.insert(cells)
         assert array.version == 0

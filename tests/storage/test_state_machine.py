@@ -12,7 +12,14 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule, run_state_machine_as_test
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
 
 import windrow as wr
 
@@ -78,9 +85,7 @@ def drawn(seed: int, places: list[Place]) -> dict[Place, Values]:
 
 def read(array: wr.Array, **selection: Any) -> dict[Place, Values]:
     found = contents(array, **selection)
-    return {
-        at: (None if row["a"] is None else float.fromhex(row["a"]), row["k"]) for at, row in found.items()
-    }
+    return {at: (None if row["a"] is None else float.fromhex(row["a"]), row["k"]) for at, row in found.items()}
 
 
 def same(found: dict[Place, Values], wanted: dict[Place, Values]) -> bool:
@@ -161,7 +166,10 @@ class Warehouse(RuleBasedStateMachine):
             model.put({at: (model.cells.get(at, (None, None))[0], int(k))})
         self.remember("D")
 
-    @rule(seed=seeds, places=st.lists(st.tuples(st.integers(FIRST, 14), st.integers(0, WIDTH - 1)), max_size=6, unique=True))
+    @rule(
+        seed=seeds,
+        places=st.lists(st.tuples(st.integers(FIRST, 14), st.integers(0, WIDTH - 1)), max_size=6, unique=True),
+    )
     def set_cells(self, seed: int, places: list[Place]) -> None:
         cells = drawn(seed, places)
         report = self.database.array("D").insert(rows(cells))
@@ -299,7 +307,7 @@ def run(machine: Callable[[], Warehouse], examples: int, steps: int) -> None:
 
 
 def test_in_process() -> None:
-    run(Warehouse, examples=10, steps=20)
+    run(Warehouse, examples=6, steps=20)
 
 
 @pytest.mark.slow

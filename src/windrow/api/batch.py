@@ -183,6 +183,10 @@ class Batch:
         self._changes.append(Change(array, "insert", counts.cells, counts.replaced, counts.duplicates))
 
     def _set_cells(self, working: WorkingArray, cells: Any, on_duplicate: str | None) -> None:
+        if on_duplicate not in (None, "error", "last"):
+            raise DataError(
+                'a dense array takes on_duplicate="error" or "last"', got=repr(on_duplicate), hint="Its cells are fixed"
+            )
         rows = rows_of(cells, self.database.engine, ordered=on_duplicate == "last")
         if is_spark_frame(rows):
             count = scattering.scatter_frame(self.database.engine, working, rows)

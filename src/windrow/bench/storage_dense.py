@@ -83,8 +83,10 @@ class BareWrite:
     box: Box
 
 
+@functools.lru_cache(maxsize=4)
 def _bare_array(path: str) -> Any:
-    # xarray opens the group; the array itself is Zarr's own and is used directly.
+    # Opened once in each worker, as windrow opens a snapshot once. xarray finds the group; the array itself is
+    # Zarr's own and is used directly.
     from xarray.backends import ZarrStore
 
     return ZarrStore.open_group(path, mode="r+", consolidated=False, zarr_format=3).zarr_group["t"]

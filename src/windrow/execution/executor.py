@@ -15,6 +15,7 @@ from typing import Any, Generic, Protocol, TypeVar
 import pyarrow as pa
 
 from windrow.errors import CancelledError, MemoryLimitError
+from windrow.model.schema import CHUNK_COLUMN
 
 Task = TypeVar("Task")
 Receipt = TypeVar("Receipt")
@@ -95,6 +96,11 @@ class Executor(Protocol):
     def read_parquet(self, paths: Sequence[str]) -> Any:
         """The rows of Parquet files, in the form that this executor's ``map_sorted`` takes."""
         ...
+
+
+def is_sort_key(name: str) -> bool:
+    """Whether a column was only added to sort by; dimensions may begin with "_" too, and must stay."""
+    return name.partition(" ")[0] == CHUNK_COLUMN
 
 
 def check_memory(label: str, needed: int, limit: int) -> None:

@@ -22,6 +22,7 @@ from windrow.execution.executor import (
     Receipt,
     Task,
     check_memory,
+    is_sort_key,
 )
 
 _TRANSIENT = {errno.EINTR, errno.EAGAIN, errno.EBUSY, errno.ETIMEDOUT, errno.ESTALE, errno.EIO}
@@ -90,9 +91,7 @@ class LocalExecutor:
         positions = np.lexsort(keys[::-1]) if len(keys) > 1 else np.argsort(keys[0], kind="stable")
         arranged = rows.take(pa.array(positions))
         cuts = _cuts([key[positions] for key in keys], self.workers)
-        arranged = arranged.select(
-            [name for name in rows.column_names if name not in order or not name.startswith("_")]
-        )
+        arranged = arranged.select([name for name in rows.column_names if name not in order or not is_sort_key(name)])
         pieces = [arranged.slice(start, stop - start) for start, stop in itertools.pairwise(cuts)]
         return self.run(Job(label, lambda piece: function(iter(piece.to_batches())), pieces))
 

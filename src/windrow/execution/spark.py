@@ -25,6 +25,7 @@ from windrow.execution.executor import (
     Receipt,
     Task,
     check_memory,
+    is_sort_key,
 )
 
 if TYPE_CHECKING:
@@ -65,7 +66,7 @@ class SparkExecutor:
     def map_sorted(
         self, label: str, rows: DataFrame, order: Sequence[str], function: BatchFunction[Receipt]
     ) -> list[Receipt]:
-        columns = [name for name in rows.columns if name not in order or not name.startswith("_")]
+        columns = [name for name in rows.columns if name not in order or not is_sort_key(name)]
         arranged = rows.repartitionByRange(*order).sortWithinPartitions(*order).select(*columns)
         outcomes = arranged.mapInArrow(_guarded_batches(function), _RECEIPT)
         return _opened([row[0] for row in self._collect(label, outcomes.collect)])

@@ -105,15 +105,16 @@ class WriteCells:
         counts = np.diff(np.append(starts, rows))
         position = np.arange(rows) - np.repeat(starts, counts)
         base = self._next_numbers([column[starts] for column in at], axes)
-        if rows and seen.last_place == tuple(int(column[0]) for column in at):
+        continued = bool(rows) and seen.last_place == tuple(int(column[0]) for column in at)
+        if continued:
             base[0] = seen.next_number
         numbers = np.repeat(base, counts) + position
         if rows:
             seen.last_place = tuple(int(column[-1]) for column in at)
             seen.next_number = int(numbers[-1]) + 1
-            twins = rows - len(starts)
+            twins = rows - len(starts) + int(continued)
             if twins:
-                first = int(np.flatnonzero(position)[0])
+                first = 0 if continued else int(np.flatnonzero(position)[0])
                 seen.note(twins, tuple(int(column[first]) for column in at))
         return self._with_numbers(table, numbers)
 

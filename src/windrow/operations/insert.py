@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -34,6 +35,9 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 POLICIES = ("error", "last", "keep")
+_KEY_COLUMN = f"{CHUNK_COLUMN} and offset"
+"""A name that no column of a user's can have."""
+
 CELL_OVERHEAD = 6
 """Rewriting a part holds its cells decoded, filtered and encoded; decoded cells are some times their stored size."""
 
@@ -105,7 +109,8 @@ def write_parts(executor: Executor, working: WorkingArray, rows: Any, on_duplica
             raise lacking_column(name, columns)
     if isinstance(rows, pa.Table):
         return _write_local(executor, label, rows, dimensions, function)
-    return executor.map_sorted(label, with_chunk(rows, schema, dimensions), [CHUNK_COLUMN, *dimensions], function)
+    keyed, order = _with_key(rows, schema, dimensions)
+    return executor.map_sorted(label, keyed, order, function)
 
 
 def _write_local(
@@ -139,14 +144,40 @@ def _integer_column(rows: pa.Table, name: str) -> Any:
 
 def with_chunk(rows: DataFrame, schema: Schema, dimensions: Sequence[str]) -> DataFrame:
     """The frame with its chunk column, computed by Spark itself; out-of-range cells are left to the writer's check."""
+    strides = schema.grid.strides
+    sizes = schema.grid.chunk
+    steps = _steps_from_first_cell(schema, dimensions)
+    terms = [f"({step} div {sizes[axis]}L) * {strides[axis]}L" for axis, step in steps.items()]
+    return rows.selectExpr("*", f"{' + '.join(terms)} as {CHUNK_COLUMN}")
+
+
+def _with_key(rows: DataFrame, schema: Schema, dimensions: Sequence[str]) -> tuple[DataFrame, list[str]]:
+    """The frame with a column that sorts as chunk and coordinates do, and the columns to sort by.
+
+    One number is what Spark sorts fastest. Where growing dimensions leave no room for it, the largest numbers are
+    all the same, and the chunk and coordinates decide.
+    """
     grid = schema.grid
+    offset = "0L"
+    for axis, step in _steps_from_first_cell(schema, dimensions).items():
+        offset = f"({offset} * {grid.chunk[axis]}L + {step} % {grid.chunk[axis]}L)"
+    most = (2**63 - 1) // grid.chunk_cells
+    key = f"{CHUNK_COLUMN} * {grid.chunk_cells}L + {offset}"
+    fits = math.prod(grid.radix) <= most
+    chosen = key if fits else f"if({CHUNK_COLUMN} >= {most}L, {2**63 - 1}L, {key})"
+    keyed = with_chunk(rows, schema, dimensions).selectExpr("*", f"{chosen} as `{_KEY_COLUMN}`")
+    return (keyed.drop(CHUNK_COLUMN), [_KEY_COLUMN]) if fits else (keyed, [_KEY_COLUMN, CHUNK_COLUMN, *dimensions])
+
+
+def _steps_from_first_cell(schema: Schema, dimensions: Sequence[str]) -> dict[int, str]:
+    """For each axis, Spark's expression for how far a cell is from the dimension's first."""
     bounds = writable(schema)
-    terms = []
+    steps = {}
     for name in dimensions:
         axis = schema.axis(name)
-        cell = f"least(greatest(cast(`{name}` as bigint), {bounds.lo[axis]}L), {bounds.hi[axis]}L)"
-        terms.append(f"(({cell} - {grid.lo[axis]}L) div {grid.chunk[axis]}L) * {grid.strides[axis]}L")
-    return rows.selectExpr("*", f"{' + '.join(terms)} as {CHUNK_COLUMN}")
+        lo, hi = bounds.lo[axis], bounds.hi[axis]
+        steps[axis] = f"(least(greatest(cast(`{name}` as bigint), {lo}L), {hi}L) - {schema.lo[axis]}L)"
+    return steps
 
 
 def _mask_replaced(executor: Executor, working: WorkingArray, written: Sequence[Part]) -> list[PartRewrite]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from windrow.errors import DuplicateError
+from windrow.errors import DataError, DuplicateError
 from windrow.execution.engine import Engine
 from windrow.model.box import Box
 from windrow.model.schema import CHUNK_COLUMN, Schema
@@ -65,6 +65,9 @@ def _unique(cells: pa.Table, schema: Schema, on_duplicate: str) -> pa.Table:
 def scatter_frame(engine: Engine, working: WorkingArray, rows: DataFrame) -> int:
     """Set cells from a Spark DataFrame of any size: each chunk's cells meet on one worker, which writes it."""
     schema = working.schema
+    for name in schema.dimension_names:
+        if name not in rows.columns:
+            raise DataError(f"the cells have no column {name}", got=", ".join(rows.columns) or "no columns")
     snapshot = working.dense()
     if schema.growing:
         names = [schema.dimension_names[axis] for axis in schema.growing]
@@ -118,4 +121,4 @@ class ScatterChunks:
         box = self.schema.grid.box_of(key) & self.bounds
         zero = (0,) * self.schema.ndim
         source = ScatterSource(self.snapshot, cells)
-        return write_block(BlockWrite(self.fork, self.schema, self.bounds, source, box, zero))
+        return write_block(BlockWrite(self.fork, self.schema, self.bounds, source, box, zero, self.snapshot.title))

@@ -54,7 +54,8 @@ def run_blocks(
     store = DenseStore(working.path)
     repository, session = store.begin()
     tasks = [
-        BlockWrite(session.fork(), working.schema, working.box, source, box, shift) for source, box, shift in pieces
+        BlockWrite(session.fork(), working.schema, working.box, source, box, shift, working.title)
+        for source, box, shift in pieces
     ]
     largest = max((box.size for _, box, _ in pieces), default=0) * working.schema.cell_bytes
     receipts = executor.run(Job(label, write_block, tasks, COPIES * largest))

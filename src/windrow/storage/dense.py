@@ -7,7 +7,8 @@ fork a session, pickle the fork out to where the bytes are written, and merge wh
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -107,18 +108,7 @@ class DenseSnapshot:
 
     def _damage(self, variable: str, box: Box, error: Exception) -> Error:
         """Which chunk of a failed read is the damaged one."""
-        grid = self.growing_schema.grid
-        for key in grid.keys_touching(box):
-            where = grid.box_of(key) & box
-            try:
-                _variable(self._group(), variable)[where.slices(self.growing_schema.lo)]
-            except Exception as reason:
-                return CorruptionError(
-                    f"array {self.title}: chunk {key} of {variable}, cells {grid.box_of(key)}, is damaged",
-                    got=_first_line(reason),
-                    hint="Read an older version, or restore the warehouse from a copy",
-                )
-        return self._unreadable(error)
+        return _damaged_chunk(self.title, self.growing_schema, box, [variable], self._group) or self._unreadable(error)
 
     def _unreadable(self, error: Exception) -> Error:
         return CorruptionError(
@@ -126,6 +116,24 @@ class DenseSnapshot:
             got=_first_line(error),
             hint="Read an older version, or restore the warehouse from a copy",
         )
+
+
+def _damaged_chunk(
+    title: str, schema: Schema, box: Box, variables: Sequence[str], group: Callable[[], zarr.Group]
+) -> Error | None:
+    """The first chunk in ``box`` that cannot be read, as an error that names it."""
+    for key in schema.grid.keys_touching(box):
+        where = schema.grid.box_of(key) & box
+        for variable in variables:
+            try:
+                _variable(group(), variable)[where.slices(schema.lo)]
+            except Exception as reason:
+                return CorruptionError(
+                    f"array {title}: chunk {key} of {variable}, cells {schema.grid.box_of(key)}, is damaged",
+                    got=_first_line(reason),
+                    hint="Read an older version, or restore the warehouse from a copy",
+                )
+    return None
 
 
 def open_store(path: str, pointer: str, checksum: str = "") -> Any:
@@ -164,7 +172,7 @@ def _repository(path: str) -> icechunk.Repository:
 class BlockWrite:
     """A task: write ``box`` from ``source``, whose own coordinates are ``shift`` away, through a forked session.
 
-    ``bounds`` are the cells the array has now, which clip its last chunks.
+    ``bounds`` are the cells the array has now, which clip its last chunks. Errors name ``title``.
     """
 
     fork: Fork
@@ -173,6 +181,7 @@ class BlockWrite:
     source: GridSource
     box: Box
     shift: tuple[int, ...]
+    title: str = ""
 
 
 @dataclass(frozen=True)
@@ -207,12 +216,27 @@ def write_block(task: BlockWrite) -> BlockReceipt:
         group = zarr.open_group(store, mode="r+", zarr_format=3)
         for attribute in task.schema.attributes:
             if attribute.name in blocks:
-                _write_attribute(group, attribute, blocks, task.box.slices(task.schema.lo))
+                with _damage_named(task, group, attribute):
+                    _write_attribute(group, attribute, blocks, task.box.slices(task.schema.lo))
     if not blocks:
         return BlockReceipt(task.fork, ChunkStatistics.empty(task.schema.ndim), 0)
     _measure_others(task, store, blocks)
     changed = blocks.cells if isinstance(blocks, ChangedBlocks) else task.box.size
     return BlockReceipt(task.fork, _chunk_statistics(task, store.sizes), changed)
+
+
+@contextmanager
+def _damage_named(task: BlockWrite, group: zarr.Group, attribute: Attribute) -> Iterator[None]:
+    """A write to part of a chunk reads the rest, and so may find damage."""
+    try:
+        yield
+    except ValueError as error:
+        variables = [attribute.name, attribute.companion] if attribute.has_companion else [attribute.name]
+        grid = task.schema.grid
+        touched = [grid.box_of(key) & task.bounds for key in grid.keys_touching(task.box)]
+        whole = functools.reduce(Box.__or__, touched)
+        found = _damaged_chunk(task.title, task.schema, whole, variables, lambda: group)
+        raise found or error from error
 
 
 def _write_attribute(group: zarr.Group, attribute: Attribute, blocks: Blocks, where: tuple[slice, ...]) -> None:
@@ -266,8 +290,8 @@ class DenseStore:
         metadata: Mapping[str, Mapping[str, str]],
     ) -> str:
         """Lay out the arrays of an empty version and return its pointer."""
-        Path(self.path).mkdir(parents=True, exist_ok=True)
         with store_failures(f"the array's store {self.path}"):
+            Path(self.path).mkdir(parents=True, exist_ok=True)
             repository = icechunk.Repository.create(icechunk.local_filesystem_storage(self.path))
             session = repository.writable_session(BRANCH)
             group = zarr.open_group(session.store, mode="a", zarr_format=3)
@@ -346,13 +370,14 @@ class DenseStore:
     def collect(self, kept: Iterable[str], current: str) -> int:
         """Remove what no kept snapshot needs; returns the bytes freed."""
         self.recover(current)
-        repository = _repository(self.path)
-        wanted = {_tag(pointer) for pointer in kept}
-        for tag in repository.list_tags() - wanted:
-            repository.delete_tag(tag)
-        now = datetime.now(UTC)
-        repository.expire_snapshots(now)
-        return int(repository.garbage_collect(now).bytes_deleted)
+        with store_failures("the array's store"):
+            repository = _repository(self.path)
+            wanted = {_tag(pointer) for pointer in kept}
+            for tag in repository.list_tags() - wanted:
+                repository.delete_tag(tag)
+            now = datetime.now(UTC)
+            repository.expire_snapshots(now)
+            return int(repository.garbage_collect(now).bytes_deleted)
 
 
 def _tag(pointer: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import uuid
 from pathlib import Path
@@ -34,6 +35,8 @@ class Warehouse:
         root = Path(path).expanduser().absolute()
         if root.exists() and not root.is_dir():
             raise StoreError("a warehouse is a directory", got=f"a file: {root}")
+        if re.search("%[0-9A-Fa-f]{2}", str(root)):  # the Delta reader would take it for an encoded character
+            raise StoreError("a warehouse's path cannot hold a percent sign and two digits", got=str(root))
         marker = root / _MARKER
         if not marker.exists():
             _check_can_create(root, create)

@@ -1,0 +1,96 @@
+"""Connections: opening, listing, and what a user sees of them."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import windrow as wr
+from windrow.errors import DataError, MemoryLimitError, SchemaError, StoreError, UnknownNameError
+
+
+def test_arrays_are_listed_and_found(local: wr.Database) -> None:
+    assert local.arrays() == []
+    for name in ("B", "A"):
+        local.create(name, "<v: int64> [x=0:9]")
+    assert [array.name for array in local.arrays()] == ["A", "B"]
+    assert "A" in local
+    assert "C" not in local
+    assert "2 arrays: A, B" in repr(local)
+    with pytest.raises(UnknownNameError, match="Did you mean"):
+        local.array("AA")
+    with pytest.raises(UnknownNameError):
+        local.array("A@7")
+
+
+def test_a_closed_connection_leaves_everything_to_the_next(tmp_path: Path) -> None:
+    with wr.connect(tmp_path / "w", engine="local") as database:
+        database.create("A", "<v: int64> [x=0:2]", labels={"x": ["p", "q", "r"]}).write(np.arange(3))
+    with wr.connect(tmp_path / "w", engine="local", create=False) as database:
+        assert database.array("A").read(x="q")["v"].values.tolist() == [1]
+    with pytest.raises(StoreError, match="no warehouse"):
+        wr.connect(tmp_path / "elsewhere", create=False)
+
+
+@pytest.mark.parametrize("directory", ["year=2020", "with space", "ünïcode", "a#b?c", "10%"])
+def test_any_directory_may_hold_a_warehouse(tmp_path: Path, directory: str) -> None:
+    with wr.connect(tmp_path / directory / "w", engine="local") as database:
+        dense = database.create("D", "<v: int64> [x=0:*:2]")
+        dense.append(np.arange(3))
+        dense.append(np.arange(3))
+        sparse = database.create("S", "<v: int64> [x=0:9:2]", sparse=True)
+        sparse.insert({"x": [1, 5], "v": [1, 2]})
+        sparse.insert({"x": [5, 6], "v": [3, 4]})
+        for array in (dense, sparse):
+            array.update({"v": "v + 1"})
+            array.compact()
+        database.collect_garbage(keep_versions=1)
+    with wr.connect(tmp_path / directory / "w", engine="local") as database:
+        assert database.array("D").read()["v"].values.tolist() == [1, 2, 3, 1, 2, 3]
+        assert database.array("S").read().to_pydict() == {"x": [1, 5, 6], "v": [2, 4, 5]}
+
+
+def test_too_large_a_read_is_refused(connect: Callable[..., wr.Database]) -> None:
+    database = connect(memory="4 MB")
+    array = database.create("A", "<v: float64> [x=0:999999:1000]")
+    with pytest.raises(MemoryLimitError, match="reading this from A"):
+        array.read()
+    assert array.read(x=(0, 999)).sizes == {"x": 1000}
+
+
+def test_what_cannot_be_created(local: wr.Database) -> None:
+    for name, schema in (("A B", "<v: int64> [x=0:9]"), ("A", "<v: int63> [x=0:9]"), ("A", "B <v: int64> [x=0:9]")):
+        with pytest.raises(SchemaError):
+            local.create(name, schema)
+    with pytest.raises(SchemaError, match="10 cells"):
+        local.create("A", "<v: int64> [x=0:9]", labels={"x": [1.0]})
+    with pytest.raises(SchemaError, match="grows"):
+        local.create("A", "<v: int64> [x=0:*]", labels={"x": [1.0]})
+    with pytest.raises(UnknownNameError):
+        local.create("A", "<v: int64> [x=0:9]", chunks={"y": 3})
+    assert local.arrays() == []
+
+
+@pytest.mark.parametrize("options", [{"engine": "warp"}, {"memory": "much"}, {"lock_timeout": -1}])
+def test_what_cannot_be_connected(tmp_path: Path, options: dict[str, object]) -> None:
+    with pytest.raises(DataError):
+        wr.connect(tmp_path / "w", **options)  # type: ignore[arg-type]
+    assert not (tmp_path / "w").exists()
+
+
+def test_small_work_never_starts_spark(tmp_path: Path) -> None:
+    program = """
+import sys, numpy as np, windrow as wr
+with wr.connect(sys.argv[1]) as database:
+    array = database.create("A", "<v: int64> [x=0:2]")
+    array.write(np.arange(3))
+    database.create("S", "<v: int64> [x=0:2]", sparse=True).insert({"x": [1], "v": [2]})
+    assert array.read()["v"].values.tolist() == [0, 1, 2]
+assert "pyspark" not in sys.modules
+"""
+    subprocess.run([sys.executable, "-c", program, str(tmp_path / "w")], check=True)
