@@ -55,10 +55,17 @@ class Location:
 class Array:
     """An array of a database: live, or pinned to a version by ``at``."""
 
-    def __init__(self, database: Database, name: str, pinned: VersionRecord | None = None) -> None:
+    def __init__(
+        self,
+        database: Database,
+        name: str,
+        pinned: VersionRecord | None = None,
+        record: ArrayRecord | None = None,
+    ) -> None:
         self._database = database
         self._name = name
         self._pinned = pinned
+        self._known = record
 
     # What it is
 
@@ -115,7 +122,7 @@ class Array:
         if time is not None and time.tzinfo is None:
             time = time.astimezone()
         record = self._record()
-        return Array(self._database, self._name, self._database.catalog.version(record, version, time))
+        return Array(self._database, self._name, self._database.catalog.version(record, version, time), record)
 
     def chunks(self) -> ChunkStatistics:
         """The metadata of its chunks: ordinal, cells, stored bytes and bounds of each."""
@@ -132,7 +139,7 @@ class Array:
         """Schema, size, chunks, labels and history in one view."""
         from windrow.api.describe import describe
 
-        return describe(self)
+        return describe(self._now())
 
     # Reading
 
@@ -142,13 +149,14 @@ class Array:
         Integers select by cell number, both ends included: ``A.read(i=(1, 10), j=3)``. Anything else selects by
         label: ``A.read(time=("2012-01-01", "2012-01-31"))``. ``A.read(["a"])`` reads one attribute.
         """
-        snapshot = self._snapshot()
-        box = self._select(selection)
-        names = self._attributes(attributes)
+        now = self._now()
+        snapshot = now._snapshot()
+        box = now._select(selection)
+        names = now._attributes(attributes)
         if isinstance(snapshot, DenseSnapshot):
-            return self._read_dense(snapshot, box, names)
+            return now._read_dense(snapshot, box, names)
         cells = sum(part.cells for part in snapshot.touching(box))
-        row = 8 * self.schema.ndim + self.schema.cell_bytes
+        row = 8 * now.schema.ndim + now.schema.cell_bytes
         self._check_memory(3 * cells * row)
         return snapshot.read(box if selection else None, names, self._database.engine.workers)
 
@@ -160,28 +168,31 @@ class Array:
 
     def batches(self, attributes: Iterable[str] | None = None, /, **selection: object) -> Iterator[pa.Table]:
         """The selected cells of a sparse array as a stream of tables, in no particular order."""
-        snapshot = self._snapshot()
+        now = self._now()
+        snapshot = now._snapshot()
         if isinstance(snapshot, DenseSnapshot):
             raise DataError(f"array {self._name} is dense", hint="Use read(), to_xarray() or to_spark()")
-        box = self._select(selection) if selection else None
-        return snapshot.batches(box, self._attributes(attributes))
+        box = now._select(selection) if selection else None
+        return snapshot.batches(box, now._attributes(attributes))
 
     def to_xarray(self) -> xr.Dataset:
         """All of it as an xarray.Dataset: loaded lazily if dense, laid out on the grid if sparse."""
         from windrow.api.labelled import laid_out, opened
 
-        snapshot = self._snapshot()
+        now = self._now()
+        snapshot = now._snapshot()
         if isinstance(snapshot, DenseSnapshot):
             return opened(snapshot)
-        self._check_memory(3 * snapshot.box.size * max(1, self.schema.cell_bytes))
-        return laid_out(snapshot.read(), snapshot, self.labels, self._record().metadata)
+        self._check_memory(3 * snapshot.box.size * max(1, snapshot.schema.cell_bytes))
+        return laid_out(snapshot.read(), snapshot, now.labels, now._record().metadata)
 
     def to_spark(self, **selection: object) -> DataFrame:
         """The selected cells as a lazy Spark DataFrame: dimensions and attributes as columns, missing as NULL."""
         from windrow.operations.frames import dense_frame, sparse_frame
 
-        snapshot = self._snapshot()
-        box = self._select(selection)
+        now = self._now()
+        snapshot = now._snapshot()
+        box = now._select(selection)
         executor = self._database.engine.spark()
         if isinstance(snapshot, DenseSnapshot):
             return dense_frame(executor, snapshot, box)
@@ -271,7 +282,14 @@ class Array:
     # What the methods above share
 
     def _record(self) -> ArrayRecord:
-        return self._database.catalog.array(self._name)
+        return self._known or self._database.catalog.array(self._name)
+
+    def _now(self) -> Array:
+        """This array at one version: what reads it in several steps must not meet two of them."""
+        if self._pinned is not None:
+            return self
+        record = self._record()
+        return Array(self._database, self._name, self._database.catalog.version(record), record)
 
     def _version(self) -> VersionRecord:
         return self._pinned or self._database.catalog.version(self._record())

@@ -134,7 +134,7 @@ def draw_bars(rows: Sequence[Measurement], title: str, path: Path) -> bool:
     axes.set_title(title)
     for place, row in enumerate(rows):
         axes.annotate(row.shown_value, (margins[place], place), (4, 0), textcoords="offset points", va="center")
-    axes.margins(x=0.15)
+    axes.margins(x=0.25)
     figure.savefig(path, dpi=120)
     return True
 
