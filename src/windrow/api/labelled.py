@@ -35,6 +35,11 @@ def _dataset(schema: Schema, box: Box, blocks: Blocks, labels: Mapping[str, Labe
     return xr.Dataset(variables, coords=_coordinates(schema, box, labels))
 
 
+def of_blocks(schema: Schema, box: Box, blocks: Blocks, labels: Mapping[str, Labels]) -> xr.Dataset:
+    """Computed blocks as a Dataset with the coordinates of their cells."""
+    return _dataset(schema, box, blocks, labels, {})
+
+
 def _coordinates(schema: Schema, box: Box, labels: Mapping[str, Labels]) -> dict[str, xr.Variable]:
     result = {}
     for dimension, lo, hi in zip(schema.dimensions, box.lo, box.hi, strict=True):

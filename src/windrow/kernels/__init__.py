@@ -1,0 +1,1 @@
+"""Loops over NumPy arrays, compiled by Numba; nothing else. Kernels know nothing of schemas, chunks or stores."""

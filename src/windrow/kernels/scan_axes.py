@@ -1,0 +1,215 @@
+"""Windows over any number of axes as passes over two at a time, and the passes' workspace."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from windrow.kernels.scan_lanes import LINE, Merge
+from windrow.kernels.scan_strip import scan
+from windrow.kernels.sweep import Sweep
+
+RING_BYTES = 1 << 20  # of a block's rows: more than the second-level cache of most cores, but read in order
+PAGE = 4096
+WIDEST = 128  # cells: wider windows along a row are block-scanned, too
+TALLEST = 2048  # rows: taller blocks would let the error of a sum grow beyond a few 1e-13
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """One axis of the input: its cells, and where its windows lie once those no window shares are left out."""
+
+    cells: int
+    low: int
+    count: int
+    width: int
+    step: int
+
+    @property
+    def down(self) -> tuple[int, int, int, int]:
+        return self.low, self.count, self.width, self.step
+
+    @property
+    def plain(self) -> bool:
+        """Whether the result along this axis is the input."""
+        return (self.low, self.count, self.width, self.step) == (0, self.cells, 1, 1)
+
+
+def clipped(cells: int, sweep: Sweep) -> Axis:
+    """Offsets that lie outside the input at every position are cut off; a width of 0 or less: nothing is covered."""
+    last = sweep.first + (sweep.count - 1) * sweep.step
+    start = max(sweep.start, -last)
+    stop = min(sweep.stop, cells - 1 - sweep.first)
+    return Axis(cells, sweep.first + start, sweep.count, stop - start + 1, sweep.step if sweep.count > 1 else 1)
+
+
+def joined(axes: Sequence[Axis]) -> list[Axis]:
+    """Neighbouring axes without windows become one."""
+    result: list[Axis] = []
+    for axis in axes:
+        if result and axis.plain and result[-1].plain:
+            cells = result[-1].cells * axis.cells
+            axis = Axis(cells, 0, cells, 1, 1)
+            result.pop()
+        result.append(axis)
+    return result
+
+
+@lru_cache(maxsize=256)
+def merge_of(rule: str, cell: str, total: str) -> Merge:
+    return Merge(rule, np.dtype(cell), np.dtype(total))
+
+
+def later(rule: str, total: np.dtype[Any]) -> str:
+    """The rule by which partial results merge."""
+    if rule in ("min", "max"):
+        return rule
+    return "carried" if total.kind == "f" else "sum"
+
+
+def scan_all(rule: str, values: NDArray[Any], axes: Sequence[Axis], out: NDArray[Any]) -> bool:
+    """Fill ``out`` with the windows' merges; every axis covers something. Returns whether a cell was missing."""
+    axes = joined(axes)
+    current = values.reshape([axis.cells for axis in axes])
+    passes = [k for k, axis in enumerate(axes) if not axis.plain] or [len(axes) - 1]
+    last = len(axes) - 1
+    fused = passes[-2:] == [last - 1, last] and _fusible(rule, axes[last - 1], axes[last], out.dtype)
+    steps: list[tuple[int, ...]] = [(k,) for k in (passes[:-2] if fused else passes)]
+    if fused:
+        steps.append((last - 1, last))
+    missing = False
+    for number, step in enumerate(steps):
+        shape = [axes[k].count if k in step else cells for k, cells in enumerate(current.shape)]
+        target = out.reshape(shape) if number == len(steps) - 1 else np.empty(shape, out.dtype)
+        use = rule if number == 0 else later(rule, out.dtype)
+        found = _pass(use, current, [axes[k] for k in step], step[0], target)
+        missing = missing or (number == 0 and found)
+        current = target
+    return missing
+
+
+def _fusible(rule: str, down: Axis, across: Axis, total: np.dtype[Any]) -> bool:
+    return down.step == 1 and across.width <= WIDEST and not _too_tall(rule, down, total)
+
+
+def _too_tall(rule: str, axis: Axis, total: np.dtype[Any]) -> bool:
+    return total.kind == "f" and rule not in ("min", "max") and axis.width > TALLEST and axis.step < axis.width
+
+
+def _pass(rule: str, source: NDArray[Any], axes: Sequence[Axis], at: int, out: NDArray[Any]) -> bool:
+    """One pass: down one axis, along the last one, or both."""
+    outer = math.prod(source.shape[:at])
+    if len(axes) == 2:
+        return _scan(rule, source, (outer, axes[0].cells, axes[1].cells), axes[0].down, axes[1].down, out)
+    axis = axes[0]
+    if at < source.ndim - 1:
+        if _too_tall(rule, axis, out.dtype):
+            return _tall(rule, source.reshape(outer, axis.cells, -1), axis, out)
+        columns = math.prod(source.shape[at + 1 :])
+        return _scan(rule, source, (outer, axis.cells, columns), axis.down, (0, columns, 1, 1), out)
+    if axis.width <= WIDEST:
+        return _scan(rule, source, (1, outer, axis.cells), (0, outer, 1, 1), axis.down, out)
+    return _wide(rule, source.reshape(outer, axis.cells), axis, out)
+
+
+def _scan(
+    rule: str,
+    source: NDArray[Any],
+    shape: tuple[int, int, int],
+    down: tuple[int, int, int, int],
+    across: tuple[int, int, int, int],
+    out: NDArray[Any],
+    shift: int = 0,
+    limit: int | None = None,
+) -> bool:
+    merge = merge_of(rule, source.dtype.str, out.dtype.str)
+    size = out.itemsize
+    strip = _strip_columns(down[2] * size, across)
+    ring_room = _spaced(strip * size)
+    room = _spaced(((strip - 1) * across[3] + across[2]) * size)
+    # A vector of cells may be eight times as long as one of totals.
+    work = np.empty((down[2] + 1) * ring_room + 4 * room + 9 * LINE, np.uint8)
+    address = -(-work.ctypes.data // LINE) * LINE
+    limit = down[1] * across[1] if limit is None else limit
+    places = (source.ctypes.data, out.ctypes.data)
+    return bool(scan(merge, *places, shape, down, across, shift, limit, (address, strip, ring_room, room)))
+
+
+def _strip_columns(column_bytes: int, across: tuple[int, int, int, int]) -> int:
+    _, count, width, step = across
+    most = max(RING_BYTES // column_bytes, 256, 4 * width) // step // LINE * LINE
+    most = max(min(most, 2048), LINE)
+    return count if count <= most + most // 2 else most
+
+
+def _spaced(length: int) -> int:
+    """Bytes from one row of the workspace to the next: whole lines, and far from the same place of a page.
+
+    A load whose address agrees in its last twelve bits with that of a store just before waits for that store.
+    """
+    row = -(-length // LINE) * LINE + 3 * LINE
+    return row + max(0, PAGE // 4 - row % PAGE) + (PAGE // 2 if row % PAGE > PAGE * 3 // 4 else 0)
+
+
+def _wide(rule: str, source: NDArray[Any], axis: Axis, out: NDArray[Any]) -> bool:
+    """Wide windows along rows: a row is cut into rows of u cells, windows of u cells are widened, k of them scanned."""
+    outer = source.shape[0]
+    count = (axis.count - 1) * axis.step + 1
+    target = out if axis.step == 1 else np.empty((outer, count), out.dtype)
+    unit = _unit(axis.width)
+    height, rest = divmod(axis.width, unit)
+    rows = -(-count // unit)
+    shape = (outer, rows + height - 1, axis.cells)
+    missing = _scan(rule, source, shape, (0, rows, height, 1), (axis.low, unit, unit, 1), target, unit, count)
+    if rest:
+        more = np.empty_like(target)
+        across = (axis.low + height * unit, count, rest, 1)
+        missing |= _scan(rule, source, (1, outer, axis.cells), (0, outer, 1, 1), across, more)
+        _merge_into(rule, target, more)
+    if axis.step > 1:
+        out[...] = target.reshape(outer, count)[:, :: axis.step].reshape(out.shape)
+    return missing
+
+
+def _tall(rule: str, source: NDArray[Any], axis: Axis, out: NDArray[Any]) -> bool:
+    """Tall windows of float sums: blocks of u rows first, then every u-th of them, so that no chain of sums is long."""
+    outer, _, columns = source.shape
+    count = (axis.count - 1) * axis.step + 1
+    unit = _unit(axis.width)
+    height, rest = divmod(axis.width, unit)
+    rows = -(-count // unit)
+    total = (rows + height - 1) * unit
+    units = np.empty((outer, total, columns), out.dtype)
+    missing = _scan(rule, source, source.shape, (axis.low, total, unit, 1), (0, columns, 1, 1), units)
+    whole = np.empty((outer, rows * unit, columns), out.dtype)
+    wide = unit * columns
+    _scan(later(rule, out.dtype), units, (outer, total // unit, wide), (0, rows, height, 1), (0, wide, 1, 1), whole)
+    if rest:
+        more = np.empty_like(whole)
+        down = (axis.low + height * unit, rows * unit, rest, 1)
+        missing |= _scan(rule, source, source.shape, down, (0, columns, 1, 1), more)
+        _merge_into(rule, whole, more)
+    out[...] = whole[:, : count : axis.step].reshape(out.shape)
+    return missing
+
+
+def _merge_into(rule: str, totals: NDArray[Any], more: NDArray[Any]) -> None:
+    merge = {"min": np.minimum, "max": np.maximum}.get(rule, np.add)
+    with np.errstate(invalid="ignore", over="ignore"):
+        merge(totals, more, out=totals)
+
+
+@lru_cache(maxsize=1024)
+def _unit(width: int) -> int:
+    """A divisor of the width that makes rows of a handy length, or the handiest length that is none."""
+    least = max(64, -(-width // TALLEST))
+    for unit in sorted(range(least, 4 * least), key=lambda unit: (unit % 8 != 0, unit)):
+        if width % unit == 0:
+            return unit
+    return 2 * least

@@ -1,0 +1,240 @@
+"""Sums, counts, minima and maxima over windows, by separable block scans: time hardly depends on the window's size.
+
+NaN is missing, and so is NaT; other types have missing values only where ``present`` says so. Windows are clipped at
+the input's border; what to do with windows in which nothing is present is the caller's business.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from windrow.errors import DataError
+from windrow.kernels.scan_axes import Axis, clipped, scan_all
+from windrow.kernels.sweep import Sweep
+
+LARGEST = 2**63 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Sums:
+    """A sum per window, and how many values are in it: ``None`` if none is missing anywhere, see ``extents``."""
+
+    values: NDArray[Any]
+    counts: NDArray[Any] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Extremes:
+    """A minimum or maximum per window, and where it means nothing because nothing is present: ``None`` for nowhere."""
+
+    values: NDArray[Any]
+    empty: NDArray[np.bool_] | None
+
+
+def extents(shape: Sequence[int], sweeps: Sequence[Sweep]) -> NDArray[np.int64]:
+    """The number of input cells in each window."""
+    result = np.ones((), np.int64)
+    for cells, sweep in zip(shape, sweeps, strict=True):
+        positions = sweep.first + np.arange(sweep.count, dtype=np.int64) * sweep.step
+        stops = np.minimum(positions + sweep.stop, cells - 1)
+        covered = np.maximum(stops - np.maximum(positions + sweep.start, 0) + 1, 0)
+        result = np.multiply.outer(result, covered)
+    return result
+
+
+def window_sum(
+    values: NDArray[Any],
+    sweeps: Sequence[Sweep],
+    out: NDArray[Any] | None = None,
+    present: NDArray[np.bool_] | None = None,
+) -> Sums:
+    """Sums as float64 of floats, as int64 of integers and booleans; missing values are skipped."""
+    values = _native(values)
+    if values.dtype.kind == "f":
+        return _float_sum("sum", _with_nan(values, present), sweeps, out)
+    if present is not None:
+        values = np.where(present, values, values.dtype.type(0))
+    counts = None if present is None or present.all() else _count(present, sweeps)
+    return Sums(_integer_sum(values, sweeps, out), counts)
+
+
+def window_sum_squares(
+    values: NDArray[Any],
+    sweeps: Sequence[Sweep],
+    out: NDArray[Any] | None = None,
+    present: NDArray[np.bool_] | None = None,
+) -> Sums:
+    """Sums of squares, always as float64."""
+    values = _native(values)
+    floats = values if values.dtype.kind == "f" else values.astype(np.float64)
+    return _float_sum("squares", _with_nan(floats, present), sweeps, out)
+
+
+def window_count(values: NDArray[Any], sweeps: Sequence[Sweep]) -> NDArray[np.int64]:
+    """How many values are present: floats that are not NaN, times that are not NaT, booleans that are true."""
+    values = _native(values)
+    if values.dtype.kind not in "fbmM":
+        return extents(values.shape, sweeps)
+    return _count(values, sweeps).astype(np.int64)
+
+
+def window_min(
+    values: NDArray[Any],
+    sweeps: Sequence[Sweep],
+    out: NDArray[Any] | None = None,
+    present: NDArray[np.bool_] | None = None,
+) -> Extremes:
+    return _extreme("min", values, sweeps, out, present)
+
+
+def window_max(
+    values: NDArray[Any],
+    sweeps: Sequence[Sweep],
+    out: NDArray[Any] | None = None,
+    present: NDArray[np.bool_] | None = None,
+) -> Extremes:
+    return _extreme("max", values, sweeps, out, present)
+
+
+def _native(values: NDArray[Any]) -> NDArray[Any]:
+    return np.ascontiguousarray(values, values.dtype.newbyteorder("="))
+
+
+def _with_nan(values: NDArray[Any], present: NDArray[np.bool_] | None) -> NDArray[Any]:
+    return values if present is None else np.where(present, values, values.dtype.type(np.nan))
+
+
+def _axes(values: NDArray[Any], sweeps: Sequence[Sweep]) -> list[Axis]:
+    return [clipped(cells, sweep) for cells, sweep in zip(values.shape, sweeps, strict=True)]
+
+
+def _window_cells(axes: Sequence[Axis]) -> int:
+    """No window holds more cells than this."""
+    return math.prod(max(min(axis.width, axis.cells), 0) for axis in axes)
+
+
+def _result(sweeps: Sequence[Sweep], dtype: Any, out: NDArray[Any] | None) -> NDArray[Any]:
+    shape = tuple(sweep.count for sweep in sweeps)
+    if out is None:
+        return np.empty(shape, dtype)
+    if out.shape != shape or out.dtype != dtype or not out.flags.c_contiguous:
+        raise ValueError(f"out must be a contiguous {np.dtype(dtype)} array of shape {shape}")
+    return out
+
+
+def _run(rule: str, values: NDArray[Any], axes: Sequence[Axis], out: NDArray[Any], identity: Any) -> bool:
+    if not values.size or min(axis.width for axis in axes) <= 0:
+        out.fill(identity)
+        return False
+    return bool(out.size) and scan_all(rule, values, axes, out)
+
+
+def _float_sum(rule: str, values: NDArray[Any], sweeps: Sequence[Sweep], out: NDArray[Any] | None) -> Sums:
+    result = _result(sweeps, np.float64, out)
+    missing = _run(rule, values, _axes(values, sweeps), result, 0.0)
+    return Sums(result, _count(values, sweeps) if missing else None)
+
+
+def _there(values: NDArray[Any]) -> NDArray[np.bool_]:
+    """Which values are present."""
+    if values.dtype.kind == "b":
+        return values
+    there: NDArray[np.bool_] = np.isnat(values) if values.dtype.kind in "mM" else np.isnan(values)
+    return np.logical_not(there, out=there)
+
+
+def _count(values: NDArray[Any], sweeps: Sequence[Sweep]) -> NDArray[Any]:
+    """Counts of present values, in as few bytes as hold them, so that many are added at once."""
+    axes = _axes(values, sweeps)
+    result = _result(sweeps, np.min_scalar_type(_window_cells(axes)), None)
+    _run("sum", _there(values).view(np.uint8), axes, result, 0)
+    return result
+
+
+def _integer_sum(values: NDArray[Any], sweeps: Sequence[Sweep], out: NDArray[Any] | None) -> NDArray[Any]:
+    result = _result(sweeps, np.int64, out)
+    if values.dtype.kind == "b":
+        result[...] = _count(values, sweeps)
+        return result
+    axes = _axes(values, sweeps)
+    # The same bits whether signed or not: one kernel less to compile.
+    _run("sum", values.view(np.int64) if values.itemsize == 8 else values, axes, result, 0)
+    if _may_overflow(values, _window_cells(axes)):
+        _check_overflow(values, axes, result)
+    return result
+
+
+def _may_overflow(values: NDArray[Any], cells: int) -> bool:
+    limits = np.iinfo(values.dtype)
+    if max(int(limits.max), -int(limits.min)) * cells <= LARGEST or not values.size:
+        return False
+    return max(int(values.max()), -int(values.min())) * cells > LARGEST
+
+
+def _check_overflow(values: NDArray[Any], axes: Sequence[Axis], result: NDArray[Any]) -> None:
+    """Sum the upper and lower halves of the integers apart: neither can overflow, and together they are exact."""
+    half = values.dtype.type(32)
+    low = np.empty_like(result)
+    high = np.empty_like(result)
+    _run("sum", (values & values.dtype.type(2**32 - 1)).view(np.int64), axes, low, 0)
+    _run("sum", (values >> half).view(np.int64), axes, high, 0)
+    upper = high + (low >> 32)
+    if upper.size and (upper.max() >= 2**31 or upper.min() < -(2**31)):
+        raise DataError("integer sum overflows int64", hint="Sum as float64 instead.")
+
+
+def _extreme(
+    rule: str,
+    values: NDArray[Any],
+    sweeps: Sequence[Sweep],
+    out: NDArray[Any] | None,
+    present: NDArray[np.bool_] | None,
+) -> Extremes:
+    values = _native(values)
+    result = _result(sweeps, values.dtype, out)
+    cells, identity = _comparable(rule, values)
+    there = _present(values, present)
+    if there is not None:
+        cells = np.where(there, cells, identity)
+    axes = _axes(values, sweeps)
+    plain = result.view(cells.dtype)
+    missing = _run(rule, cells, axes, plain, identity) or there is not None
+    if not missing:
+        covered = extents(values.shape, sweeps) if _may_be_bare(values.shape, sweeps) else None
+        return Extremes(result, None if covered is None else covered == 0)
+    # Only a window that shows the identity may hold nothing.
+    if not (plain == identity).any():
+        return Extremes(result, None)
+    empty = _count(values if there is None else there, sweeps) == 0
+    return Extremes(result, empty if empty.any() else None)
+
+
+def _may_be_bare(shape: Sequence[int], sweeps: Sequence[Sweep]) -> bool:
+    """Whether a window lies outside the input."""
+    return any(not extents([cells], [sweep]).all() for cells, sweep in zip(shape, sweeps, strict=True))
+
+
+def _comparable(rule: str, values: NDArray[Any]) -> tuple[NDArray[Any], Any]:
+    """The values as numbers of their own size, and the number that never changes a minimum or maximum."""
+    if values.dtype.kind == "f":
+        return values, values.dtype.type(np.inf if rule == "min" else -np.inf)
+    cells = values.view(
+        np.uint8 if values.dtype.kind == "b" else np.int64 if values.dtype.kind in "mM" else values.dtype
+    )
+    limits = np.iinfo(cells.dtype)
+    return cells, cells.dtype.type(limits.max if rule == "min" else limits.min)
+
+
+def _present(values: NDArray[Any], present: NDArray[np.bool_] | None) -> NDArray[np.bool_] | None:
+    if values.dtype.kind not in "mM":
+        return present
+    dated = _there(values)
+    if present is not None:
+        return dated & present
+    return None if dated.all() else dated

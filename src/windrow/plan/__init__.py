@@ -1,0 +1,1 @@
+"""Queries as frozen plans: what is asked, independent of where and how it will run."""

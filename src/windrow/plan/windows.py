@@ -1,0 +1,110 @@
+"""Window queries: which aggregates over which window of which array, and what array comes out."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from windrow.aggregates.aggregate import Aggregate
+from windrow.model.box import Box
+from windrow.model.labels import Labels
+from windrow.model.schema import Attribute, Dimension, Schema
+from windrow.model.window import Extent, LabelExtent, Window
+from windrow.plan.axes import AxisPlan, in_cells, plan_axis, plan_label_axis
+
+
+@dataclass(frozen=True)
+class WindowPlan:
+    """Aggregates, by result name, over a window on an array that has ``schema`` and the cells of ``bounds`` now."""
+
+    schema: Schema
+    bounds: Box
+    window: Window
+    aggregates: tuple[tuple[str, Aggregate], ...]
+    labels: tuple[tuple[str, Labels], ...] = ()
+    method: str = "auto"
+
+    def __post_init__(self) -> None:
+        for _, aggregate in self.aggregates:
+            if aggregate.attribute is not None:
+                attribute = self.schema.attribute(aggregate.attribute)
+                aggregate.definition.check_type(attribute.type)
+
+    @cached_property
+    def resolved(self) -> Window:
+        """The window, in cells wherever that is possible."""
+        return in_cells(self.window, dict(self.labels))
+
+    @property
+    def results(self) -> Box:
+        return self.window.output_bounds(self.bounds)
+
+    @cached_property
+    def result_schema(self) -> Schema:
+        """The array that comes out: dense, with the input's dimensions as far as steps leave them."""
+        dimensions = []
+        for axis, dimension in enumerate(self.schema.dimensions):
+            step = self.window.step[axis]
+            chunk = None if dimension.chunk is None else max(1, -(-dimension.chunk // step))
+            dimensions.append(Dimension(dimension.name, dimension.lo, self.results.hi[axis], chunk))
+        attributes = tuple(self._attribute(name, aggregate) for name, aggregate in self.aggregates)
+        return Schema(tuple(dimensions), attributes).with_chunks()
+
+    def _attribute(self, name: str, aggregate: Aggregate) -> Attribute:
+        definition = aggregate.definition
+        source = None if aggregate.attribute is None else self.schema.attribute(aggregate.attribute)
+        kind = definition.result(source.type if source is not None else self.schema.attributes[0].type)
+        certain = (
+            definition.least == 0 if self.window.boundary == "clip" and self.window.min_count == 0 else False
+        ) or self._always_present(aggregate)
+        return Attribute(name, kind, nullable=not certain and not kind.is_float)
+
+    def _always_present(self, aggregate: Aggregate) -> bool:
+        """Whether every window is sure to hold a value: it holds its own cell, and that is never missing."""
+        if self.window.boundary != "clip" or self.window.min_count > 1 or aggregate.definition.least > 1:
+            return False
+        if any(isinstance(e, Extent) and not e.start <= 0 <= e.stop for e in self.window.extents):
+            return False
+        return aggregate.attribute is None or not self.schema.attribute(aggregate.attribute).can_be_missing
+
+    @property
+    def result_labels(self) -> dict[str, Labels]:
+        """A result has the label of the first cell of its window's position."""
+        named = {}
+        for name, labels in self.labels:
+            step = self.window.step[self.schema.axis(name)]
+            named[name] = Labels(labels.values[::step].copy(), labels.attributes)
+        return named
+
+    def axes(self, results: Box) -> list[AxisPlan]:
+        """What to read, and how to sweep it, for a box of results."""
+        labels = dict(self.labels)
+        plans = []
+        for axis, (name, extent) in enumerate(zip(self.window.dimensions, self.resolved.extents, strict=True)):
+            span, bounds = (results.lo[axis], results.hi[axis]), (self.bounds.lo[axis], self.bounds.hi[axis])
+            step = self.window.step[axis]
+            if isinstance(extent, LabelExtent):
+                plans.append(plan_label_axis(extent, step, span, bounds, labels[name]))
+            else:
+                plans.append(plan_axis(extent, step, span, bounds))
+        return plans
+
+    def halo_factor(self, results: Box) -> float:
+        """Cells read for each cell of input that the results stand for."""
+        read = math.prod(plan.cells for plan in self.axes(results))
+        own = math.prod(
+            min(n * step, extent)
+            for n, step, extent in zip(results.shape, self.window.step, self.bounds.shape, strict=True)
+        )
+        return read / max(1, own)
+
+    def with_method(self, method: str) -> WindowPlan:
+        return replace(self, method=method)
+
+
+def needed_attributes(aggregates: Mapping[str, Aggregate] | tuple[tuple[str, Aggregate], ...]) -> tuple[str, ...]:
+    """The attributes that aggregates read, each once."""
+    items = aggregates.items() if isinstance(aggregates, Mapping) else aggregates
+    return tuple(dict.fromkeys(a.attribute for _, a in items if a.attribute is not None))

@@ -1,0 +1,110 @@
+"""Three methods, one meaning: on random arrays, windows and options they agree."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import windrow as wr
+from windrow.api.sliding import sliding
+from windrow.model.window import between
+
+EXACT = [
+    "count",
+    "min",
+    "max",
+    "percentile(70)",
+    "quantile_disc(0.3)",
+    "quantile_index(0.4)",
+    "count_distinct",
+    "mode",
+]
+ROUNDED = ["sum", "avg", "var", "std", "var_pop", "std_pop", "quantile_cont(0.3)", "median"]
+
+
+@st.composite
+def arrays(draw: st.DrawFn) -> Any:
+    shape = tuple(draw(st.lists(st.integers(1, 7), min_size=1, max_size=3)))
+    seed = np.random.default_rng(draw(st.integers(0, 2**32)))
+    kind = draw(st.sampled_from(["float64", "float32", "int64", "uint8", "bool", "masked"]))
+    whole = seed.integers(0, 6, shape)
+    if kind == "masked":
+        return np.ma.masked_array(whole, seed.random(shape) < 0.3)
+    values = whole.astype(kind)
+    if values.dtype.kind == "f":
+        values[seed.random(shape) < 0.2] = np.nan
+        if draw(st.booleans()):
+            values.flat[seed.integers(0, values.size)] = draw(st.sampled_from([math.inf, -math.inf]))
+    return values
+
+
+@st.composite
+def options(draw: st.DrawFn, ndim: int) -> dict[str, Any]:
+    starts = [draw(st.integers(-4, 3)) for _ in range(ndim)]
+    return {
+        "window": [between(start, start + draw(st.integers(0, 5))) for start in starts],
+        "boundary": draw(st.sampled_from(["clip", "drop"])),
+        "wrap": draw(st.booleans()),
+        "min_count": draw(st.integers(0, 3)),
+        "step": draw(st.integers(1, 3)),
+    }
+
+
+@pytest.mark.parametrize("aggregate", EXACT + ROUNDED)
+@settings(max_examples=25)
+@given(data=st.data())
+def test_all_methods_agree(aggregate: str, data: st.DataObject) -> None:
+    values = data.draw(arrays())
+    chosen = data.draw(options(values.ndim))
+    with np.errstate(invalid="ignore"):
+        naive, *others = (sliding(values, aggregate, method=m, **chosen) for m in ("naive", "incremental", "auto"))
+    for other in others:
+        assert other.dtype == naive.dtype
+        if aggregate in EXACT:
+            np.testing.assert_array_equal(other, naive)
+        else:
+            np.testing.assert_allclose(other, naive, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("method", ["naive", "incremental", "auto"])
+def test_figure_3_of_paper_002(method: str) -> None:
+    array = np.array([[4, 7, 3, 1, 8], [5, 2, 6, 2, 2], [3, 9, 3, 2, 4], [7, 7, 8, 2, 6]])
+    result = sliding(array, "max", (2, 3), method=method)
+    assert result.tolist() == [[7, 7, 8, 8, 8], [9, 9, 6, 4, 4], [9, 9, 8, 6, 6], [8, 8, 8, 6, 6]]
+
+
+def test_integers_stay_integers_where_nothing_is_missing() -> None:
+    assert sliding(np.array([3, 1, 2]), "min", 2).dtype == np.int64
+    dropped = sliding(np.array([3, 1, 2]), "min", 2, boundary="drop")
+    np.testing.assert_array_equal(dropped, [1.0, 1.0, math.nan])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error"),
+    [
+        ({"agg": "max", "window": 0}, wr.SchemaError),
+        ({"agg": "max", "window": -3}, wr.SchemaError),
+        ({"agg": "max", "window": (2, 2)}, wr.SchemaError),
+        ({"agg": "percentile(140)", "window": 2}, wr.DataError),
+        ({"agg": "percentile", "window": 2}, wr.DataError),
+        ({"agg": "maxx", "window": 2}, wr.UnknownNameError),
+        ({"agg": "max", "window": 2, "anchor": "middle"}, wr.SchemaError),
+        ({"agg": "max", "window": 2, "step": 0}, wr.SchemaError),
+        ({"agg": "max", "window": 2, "method": "quick"}, wr.DataError),
+        ({"agg": "max", "window": 2, "boundary": "reflect"}, wr.SchemaError),
+    ],
+)
+def test_bad_input_is_refused_before_any_work(arguments: dict[str, Any], error: type[wr.Error]) -> None:
+    with pytest.raises(error):
+        sliding(np.arange(5.0), **arguments)
+
+
+def test_an_overflowing_sum_is_an_error() -> None:
+    for method in ("naive", "incremental", "auto"):
+        with pytest.raises(wr.DataError, match="overflows"):
+            sliding(np.array([2**62, 2**62], np.int64), "sum", 2, method=method)
