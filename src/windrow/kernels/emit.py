@@ -1,7 +1,7 @@
 """Networks as machine code, kept on disk so that other processes and later runs need not compile again.
 
 A network is straight-line code over vectors. Numba would spend seconds on analysing what needs no analysis; LLVM's
-code generator alone takes a tenth of a second for a window of 30 and about one second per 5,000 steps.
+code generator alone takes 0.03 seconds for a window of 30 and about one second for 15,000 steps.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ import hashlib
 import inspect
 import os
 import sys
-import tempfile
 import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -27,6 +26,7 @@ from windrow.kernels.tiles import Tile, TileNetwork
 from windrow.kernels.vectors import vector_bytes
 
 _KINDS = {4: ("float", "f32"), 8: ("double", "f64")}
+_DIGEST = 32  # bytes before the code in a file
 _lock = threading.Lock()
 _loaded: dict[str, int] = {}
 _engines: list[llvm.ExecutionEngine] = []
@@ -67,11 +67,11 @@ class NetworkCode:
 
     def _object_code(self) -> bytes:
         file = _file(self._name)
-        if file and file.exists():
-            return file.read_bytes()
-        code = _compiled("\n".join(self._lines()))
-        if file:
-            _keep(file, code)
+        code = _kept(file) if file else None
+        if code is None:
+            code = _compiled("\n".join(self._lines()))
+            if file:
+                _keep(file, code)
         return code
 
     def _lines(self) -> Iterator[str]:
@@ -177,15 +177,24 @@ def _load(code: bytes) -> int:
     return int(engine.get_function_address("network"))
 
 
+def _kept(file: Path) -> bytes | None:
+    """The code in a file; None if there is none or it is damaged, since damaged code must not be run."""
+    try:
+        content = file.read_bytes()
+    except OSError:
+        return None
+    code = content[_DIGEST:]
+    return code if hashlib.sha256(code).digest() == content[:_DIGEST] else None
+
+
 def _keep(file: Path, code: bytes) -> None:
     """Write under another name first, so that no process ever reads half a file."""
+    temporary = file.with_name(f"{file.name}.{os.getpid()}")
     try:
-        handle, temporary = tempfile.mkstemp(dir=file.parent)
-        with os.fdopen(handle, "wb") as stream:
-            stream.write(code)
+        temporary.write_bytes(hashlib.sha256(code).digest() + code)
         os.replace(temporary, file)
     except OSError:  # a full or read-only disk costs time, not the answer
-        return
+        temporary.unlink(missing_ok=True)
 
 
 @functools.cache

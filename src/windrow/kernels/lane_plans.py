@@ -23,11 +23,11 @@ from windrow.kernels.vectors import aligned, lanes_of
 Array = npt.NDArray[Any]
 
 # Nanoseconds that LLVM takes for one step of a network.
-COMPILE = 2e5
-# Networks of more steps take too long to compile.
-MOST_STEPS = 12000
-# A larger tile saves work but takes longer to compile; beyond this it saves little.
-PREFERRED_STEPS = 8000
+COMPILE = 6e4
+# Networks of more steps take too long to compile: about a second and a half.
+MOST_STEPS = 24000
+# Tiles of more outputs save little, along one axis and along several.
+MOST_OUTPUTS = (128, 16)
 # Pieces of a series have at least this many outputs, so that the cells they share with the next are few.
 PIECE = 512
 
@@ -96,11 +96,12 @@ def _outputs(
     """How many outputs a tile has along each axis: about as many as the window is wide, while networks stay small."""
     wish = [1] * len(width)
     for axis, (w, n, s) in enumerate(zip(width[:-1], count[:-1], step[:-1], strict=True)):
-        while wish[axis] * 2 * s <= w + 1 and wish[axis] < n and wish[axis] < 64:
+        while wish[axis] * 2 * s <= w + 1 and wish[axis] < n:
             wish[axis] *= 2
     if _sorting_steps(prod(width)) > MOST_STEPS:
         return None
-    while _steps(Tile(width, tuple(wish), step), first, last) > (PREFERRED_STEPS if prod(wish) > 8 else MOST_STEPS):
+    most = MOST_OUTPUTS[sum(n > 1 for n in wish) > 1]
+    while prod(wish) > most or _steps(Tile(width, tuple(wish), step), first, last) > MOST_STEPS:
         axis = max(range(len(wish)), key=lambda a: wish[a])
         if wish[axis] == 1:
             return None

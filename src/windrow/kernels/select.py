@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -77,6 +78,15 @@ def explain_select(
     """What ``window_select`` would do, with the estimated cost of each way."""
     problem = problem_of(shape, key_type(np.dtype(dtype)), sweeps, ranks)
     return NOTHING if problem is None else choose(problem, strategy, alike)[1]
+
+
+def select_memory(shape: Sequence[int], dtype: Any, sweeps: Sequence[Sweep]) -> int:
+    """About how many bytes ``window_select`` takes beside its input and output, at most."""
+    kind, cells, outputs = np.dtype(dtype), prod(shape), prod(sweep.count for sweep in sweeps)
+    keys = key_type(kind)
+    each = 0 if kind == keys else keys.itemsize * (5 if kind.itemsize == 8 else 1)
+    # Where series begin and end, windows to answer on their own, blocks being ranked.
+    return each * cells + (0 if kind == keys else keys.itemsize) * outputs + 17 * outputs // 8 + 2**23
 
 
 def warm_select() -> None:
