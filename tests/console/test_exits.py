@@ -158,3 +158,14 @@ def test_interrupting_ends_what_was_started() -> None:
     ended = subprocess.run(command, stdout=subprocess.PIPE, text=True, env=environment(), timeout=60)
     assert ended.returncode == 130
     assert not psutil.pid_exists(int(ended.stdout))
+
+
+def test_a_reader_that_has_seen_enough_is_no_error(tmp_path: Path) -> None:
+    with wr.connect(tmp_path / "w") as db:
+        db.create("A", "<a: float64> [i=1:3]")
+    reading, writing = os.pipe()
+    os.close(reading)
+    arguments = [*PROCESS, "describe", "A", "--db", str(tmp_path / "w")]
+    ended = subprocess.run(arguments, stdout=writing, stderr=subprocess.PIPE, env=environment(), timeout=60)
+    os.close(writing)
+    assert (ended.returncode, ended.stderr) == (0, b"")

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import os
+import sys
 import traceback
 from enum import IntEnum
 
@@ -25,6 +27,10 @@ class ExitCode(IntEnum):
 
 def explain(error: BaseException, debug: bool) -> int:
     """Say on standard error what went wrong, in one line or two, and return the exit code."""
+    if isinstance(error, BrokenPipeError):
+        # The reader, `head` say, has seen enough; what is still buffered must not fail once more at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return ExitCode.DONE
     if debug:
         click.echo("".join(traceback.format_exception(error)).rstrip(), err=True)
     if isinstance(error, (KeyboardInterrupt, click.Abort)):
