@@ -43,6 +43,16 @@ def test_no_target_no_verdict() -> None:
     assert "target" not in str(PLAIN)
 
 
+def test_what_could_not_be_measured_is_neither_met_nor_missed() -> None:
+    row = Measurement("x", "y", float("nan"), "×", 2.0)
+    assert row.met is None
+    assert row.margin is None
+    assert row.verdict == "not measured"
+    report = Report("a run", (row, FAST))
+    assert report.summary == "1 of 1 targets met"
+    assert json.loads(report.to_json())["rows"][0]["value"] is None
+
+
 def test_line_says_value_target_and_verdict() -> None:
     assert "0.9×" in str(FAST)
     assert "target ≥ 0.6×: met" in str(FAST)
@@ -130,7 +140,7 @@ def test_both_sides_write_the_same_field(tmp_path: Path) -> None:
             array.write({"t": storage_dense.PatternSource(schema).read(box)["t"]}, at=box.lo)
         ours = array.read()["t"].values
         chunk = array.schema.grid.chunk
-    theirs = storage_dense._bare_array(bare)
+    theirs = storage_dense.bare_array(bare)
     assert theirs.chunks == chunk
     assert np.array_equal(theirs[:], ours)
     assert np.isfinite(ours).all()

@@ -13,7 +13,7 @@ from packaging.requirements import Requirement
 from console.runs import done, windrow
 from windrow.console import machine_checks
 from windrow.console.doctor import State
-from windrow.storage.dense import DenseStore
+from windrow.storage.dense_store import DenseStore
 from windrow.storage.locks import ArrayLock
 from windrow.storage.tables import locks
 

@@ -238,6 +238,25 @@ class StorageContract(ABC):
         assert contents(array) == self.whole(array, expected(cells))
         assert array.versions()[-1].batch == "night 42"
 
+    def test_an_insert_of_no_rows_makes_no_version(self, database: wr.Database) -> None:
+        array = self.create(database, "A", "i=0:9:4, j=0:9:4", "k: int64 null")
+        cells = self.put(array)
+        other = self.create(database, "B", "i=0:9:4, j=0:9:4", "k: int64 null")
+        nothing: dict[str, Any] = {"i": np.empty(0, int), "j": np.empty(0, int), "k": np.empty(0, int)}
+        report = array.insert(nothing)
+        assert (report.applied, report.cells, report.version, report.unchanged) == (True, 0, 1, ("A",))
+        assert "A@1 as before" in str(report)
+        assert array.insert(nothing, batch="empty night").version == 1
+        with database.batch("half empty") as batch:
+            batch.insert("A", nothing)
+            self.put_in(batch, other)
+        assert batch.report is not None
+        assert (dict(batch.report.versions), batch.report.unchanged) == ({"A": 1, "B": 1}, ("A",))
+        again = array.insert({"i": [1], "j": [1], "k": [1]}, batch="empty night")
+        assert (again.applied, again.version) == (False, 1)
+        assert [version.number for version in array.versions()] == [0, 1]
+        assert contents(array) == self.whole(array, cells)
+
     def test_a_batch_that_fails_changes_nothing(self, patient_database: wr.Database) -> None:
         first, second = self.create(patient_database, "A", "i=0:9:4"), self.create(patient_database, "B", "x=1:*:2")
         held = self.put(first)

@@ -5,15 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+import sqlalchemy as sa
 
+import windrow as wr
 from windrow.errors import ConflictError, SchemaError, UnknownNameError
 from windrow.model.box import Box
 from windrow.model.labels import Labels
 from windrow.model.notation import parse_schema
-from windrow.storage.catalog import LABEL_SEGMENTS, Catalog, open_engine
+from windrow.storage.catalog import Catalog
+from windrow.storage.connection import open_engine
+from windrow.storage.publishing import LABEL_SEGMENTS
 from windrow.storage.records import ArrayRecord, ChunkStatistics, LabelChange, NewVersion, Part, VersionRecord
 
 DENSE = parse_schema("<a: float64> [i=0:*:10]")[1]
@@ -79,7 +84,7 @@ def test_all_arrays_of_a_batch_move_or_none(catalog: Catalog) -> None:
     with pytest.raises(ConflictError, match="version 1 instead of 0"):
         catalog.publish([change(first, 0, added_parts=(part("a", 0, 5),)), change(second, 0)], batch="night")
     assert catalog.version(first).number == 0
-    assert catalog.parts(catalog.version(first)) == []
+    assert not catalog.parts(catalog.version(first))
     assert catalog.batch_report("night") is None
     published = catalog.publish(
         [change(first, 0), change(second, 1)], "night", lambda numbers: str(sorted(numbers.values()))
@@ -130,3 +135,34 @@ def test_given_up_versions_are_not_offered(catalog: Catalog) -> None:
     with pytest.raises(UnknownNameError, match="as of"):
         catalog.version(record, as_of=datetime(2001, 1, 1, tzinfo=UTC))
     assert catalog.version(record, as_of=datetime(2999, 1, 1, tzinfo=UTC)).number == 3
+
+
+def test_a_read_asks_only_which_version_there_is(tmp_path: Path) -> None:
+    """Parts and labels of a version never change, and are asked for once."""
+    with wr.connect(tmp_path / "w", engine="local") as database:
+        array = database.create("S", "<v: int64> [x=0:9:5]", sparse=True, labels={"x": np.arange(10) * 0.5})
+        array.insert({"x": [1, 7], "v": [1, 7]})
+        asked: list[str] = []
+
+        def note(*arguments: Any) -> None:
+            asked.append(arguments[2])
+
+        assert array.read(x=(0.5, 1.0))["v"].to_pylist() == [1]
+        sa.event.listen(database.catalog._reader, "before_cursor_execute", note)
+        assert array.read(x=(0.5, 1.0))["v"].to_pylist() == [1]
+        selects = [text for text in asked if text.startswith("SELECT")]
+        assert selects
+        assert not [text for text in selects if "FROM parts" in text or "FROM labels" in text]
+        assert len(selects) <= 3
+        array.insert({"x": [2], "v": [2]})
+        assert array.read(x=(0.5, 1.0))["v"].to_pylist() == [1, 2]
+        array.set_labels("x", np.arange(10))
+        assert array.read(x=(0.5, 1.0))["v"].to_pylist() == [1]
+
+
+def test_remembered_labels_are_not_changed_by_who_got_them(catalog: Catalog) -> None:
+    record = add(catalog, "A", sparse=True)
+    version = catalog.version(record)
+    before = catalog.labels(version)
+    catalog.labels(version)["x"] = Labels.of([1, 2, 3])
+    assert catalog.labels(version) == before

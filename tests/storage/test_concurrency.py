@@ -13,8 +13,8 @@ import sqlalchemy as sa
 import crash_writer
 import windrow as wr
 from crash_writer import Plan, Started
-from windrow.storage.catalog import now_microseconds
 from windrow.storage.locks import SILENT_SECONDS
+from windrow.storage.rows import now_microseconds
 from windrow.storage.tables import locks
 
 Start = Callable[..., Started]

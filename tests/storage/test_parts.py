@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import itertools
+import os
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from windrow.errors import CorruptionError
 from windrow.model.box import Box
@@ -16,6 +19,8 @@ from windrow.model.notation import parse_schema
 from windrow.model.schema import CHUNK_COLUMN
 from windrow.storage import parts
 from windrow.storage.cells import to_stored
+from windrow.storage.checksums import footer_checksum
+from windrow.storage.footers import read_footer
 from windrow.storage.parts import GROUP_CELLS, PartReader, PartWriter
 from windrow.storage.records import Part
 
@@ -77,6 +82,49 @@ def test_a_box_reads_only_the_row_groups_it_needs(tmp_path: Path) -> None:
     assert read(tmp_path, part, Box((150_500,), (150_502,))) == [150_500, 150_501, 150_502]
     assert len(list(reader.batches(part, Box((150_500,), (150_502,))))) == 1
     assert read(tmp_path, part, Box((300_000,), (300_001,))) == []
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(places=st.sets(st.tuples(st.integers(0, 29), st.integers(0, 29)), min_size=1, max_size=60), data=st.data())
+def test_the_row_groups_of_a_box_are_those_that_may_hold_its_cells(
+    places: set[tuple[int, int]], data: st.DataObject, tmp_path: Path
+) -> None:
+    schema = parse_schema("<v: int64> [x=0:29:7, y=0:29:5]", sparse=True)[1].with_chunks()
+    grid = schema.grid
+    cells = sorted((grid.ordinal(grid.key_of(place)), *place) for place in places)
+    columns = [np.array(column, np.int64) for column in zip(*cells, strict=True)]
+    table = to_stored(pa.table({"x": columns[1], "y": columns[2], "v": columns[1]}), columns[0], schema)
+    group_cells = data.draw(st.integers(1, 10))
+    path = tmp_path / "part.parquet"
+    pq.write_table(table, path, row_group_size=group_cells)
+    lo = data.draw(st.tuples(st.integers(0, 29), st.integers(0, 29)))
+    hi = data.draw(st.tuples(st.integers(lo[0], 29), st.integers(lo[1], 29)))
+    box = Box(lo, hi)
+    chosen = read_footer(str(path), footer_checksum(str(path)), 2).groups_touching(box, grid.ordinals_touching(box))
+    groups = [cells[start : start + group_cells] for start in range(0, len(cells), group_cells)]
+    touched = {grid.ordinal(key) for key in grid.keys_touching(box)}
+    for number, group in enumerate(groups):
+        ordinals, xs, ys = zip(*group, strict=True)
+        reached = any(ordinals[0] <= ordinal <= ordinals[-1] for ordinal in touched)
+        overlapping = min(xs) <= hi[0] and max(xs) >= lo[0] and min(ys) <= hi[1] and max(ys) >= lo[1]
+        assert (number in chosen) == (reached and overlapping)
+
+
+def test_a_footer_damaged_after_it_was_read_is_found(tmp_path: Path) -> None:
+    (part,) = write(tmp_path, stored(0, 5_000))
+    file = tmp_path / part.path
+    whole = file.read_bytes()
+    box = Box((10,), (12,))
+    assert read(tmp_path, part, box) == [10, 11, 12]
+    file.write_bytes(whole[:-20] + bytes([whole[-20] ^ 1]) + whole[-19:])
+    os.utime(file, (1, 1))
+    with pytest.raises(CorruptionError, match="footer"):
+        read(tmp_path, part, box)
+    file.write_bytes(whole)
+    assert read(tmp_path, part, box) == [10, 11, 12]
+    file.write_bytes(whole[:-1])
+    with pytest.raises(CorruptionError, match="footer"):
+        read(tmp_path, part, box)
 
 
 def test_nothing_makes_no_part_and_an_abandoned_writer_leaves_none(tmp_path: Path) -> None:

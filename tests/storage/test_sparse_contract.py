@@ -206,6 +206,33 @@ class TestSparse(StorageContract):
             assert when == 5 + id_ % 500 % 3
         assert array.read(when="2012-01-06").num_rows == found["when"].count(6)
 
+    @pytest.mark.spark
+    def test_a_point_without_a_cell_is_refused_by_spark_at_its_first_try(
+        self, connect: Callable[..., wr.Database], spark_session: Any
+    ) -> None:
+        array = connect(spark=spark_session).create("P", "<id: int64> [ra]", grid={"ra": (0, 360, "1 deg")})
+        points = spark_session.range(0, 500).selectExpr("id", "if(id = 321, 400.5d, id % 50) as ra")
+        with pytest.raises(DataError, match="no cell along ra") as caught:
+            array.insert(points)
+        assert caught.value.__cause__ is None, "Spark tried again until it gave up"
+        assert array.version == 0
+        assert not list(Path(array.location().path).glob("*.parquet"))
+
+    @pytest.mark.spark
+    def test_spark_refuses_a_damaged_page(self, connect: Callable[..., wr.Database], spark_session: Any) -> None:
+        array = connect(spark=spark_session).create("S", "<v: int64> [x=0:*:1000]", sparse=True)
+        array.insert({"x": np.arange(20_000), "v": np.random.default_rng(1).integers(0, 2**40, 20_000)})
+        assert array.to_spark().selectExpr("sum(v) as v").first()["v"] == sum(array.read()["v"].to_pylist())
+        (file,) = Path(array.location().path).glob("*.parquet")
+        column = pq.ParquetFile(file).metadata.row_group(0).column(2)
+        content = bytearray(file.read_bytes())
+        content[column.data_page_offset + column.total_compressed_size // 2] ^= 0x10
+        file.write_bytes(content)
+        with pytest.raises(Exception, match=r"(?i)crc|checksum"):
+            array.to_spark().selectExpr("sum(v) as v").collect()
+        with pytest.raises(wr.CorruptionError, match=r"S@1: chunks \(0,\) to"):
+            array.read()
+
     def test_batches_stream_all_cells(self, local: wr.Database) -> None:
         array = self.create(local, "A", "x=0:99:10, y=0:*:5")
         held = self.put(array, wr.Box((0, 0), (99, 9)))
@@ -245,8 +272,8 @@ class TestSparse(StorageContract):
         assert array.version == 0
         assert contents(array) == {}
 
-    def test_an_insert_of_nothing_is_a_version(self, database: wr.Database) -> None:
+    def test_an_insert_of_nothing_is_no_version(self, database: wr.Database) -> None:
         array = self.create(database, "A", "x=0:9:4", "v: int8")
         assert array.insert(pa.table({"x": pa.array([], pa.int64()), "v": pa.array([], pa.int8())})).cells == 0
-        assert array.version == 1
+        assert array.version == 0
         assert contents(array) == {}

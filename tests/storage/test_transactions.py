@@ -10,7 +10,7 @@ from deltalake import DeltaTable
 
 import windrow as wr
 from windrow.errors import ConflictError, DataError, UnknownNameError
-from windrow.storage.dense import DenseStore
+from windrow.storage.dense_store import DenseStore
 from windrow.storage.transaction import Transaction
 
 from .contents import abandoned

@@ -17,12 +17,10 @@ from windrow.execution.progress import progress_reporter
 from windrow.model.gridding import Gridding
 from windrow.model.labels import Labels
 from windrow.model.notation import parse_schema
-from windrow.model.schema import Dimension, Schema, check_name
-from windrow.operations.cell_tasks import NUMBERING
-from windrow.operations.collect import Collected, collect_garbage
+from windrow.model.schema import NUMBERING, Dimension, Schema, check_name
 from windrow.operations.write import check_cells
 from windrow.storage.catalog import Catalog
-from windrow.storage.dense import DenseStore
+from windrow.storage.dense_store import DenseStore
 from windrow.storage.locks import ArrayLock
 from windrow.storage.records import ArrayRecord, VersionRecord
 from windrow.storage.sparse import SparseStore
@@ -30,6 +28,8 @@ from windrow.storage.warehouse import Warehouse
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+    from windrow.operations.collect import Collected
 
 _VERSIONED = re.compile(r"(?P<name>[^@]+)@(?P<version>\d+)\Z")
 
@@ -159,6 +159,8 @@ class Database:
 
     def collect_garbage(self, keep_versions: int | None = None, older_than: datetime | None = None) -> Collected:
         """Free what no version that can be read needs; optionally give up old versions first."""
+        from windrow.operations.collect import collect_garbage
+
         if older_than is not None and not isinstance(older_than, datetime):
             raise DataError("older_than is a datetime", got=repr(older_than), hint="As in datetime(2026, 1, 31)")
         if older_than is not None and older_than.tzinfo is None:

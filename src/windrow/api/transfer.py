@@ -78,12 +78,12 @@ def _import_grid(
         metadata = getattr(source, "metadata", {})
         database.create(into, schema, labels=fixed, chunks=chunks, metadata=metadata)
     array = database.array(into)
-    with _undone_on_failure(array, created):
+    with undone_on_failure(array, created):
         return array.write(source, at=_place(array, source), batch=batch)
 
 
 @contextmanager
-def _undone_on_failure(array: Array, created: bool) -> Iterator[None]:
+def undone_on_failure(array: Array, created: bool) -> Iterator[None]:
     """Remove an array that was made for an import if nothing was imported into it."""
     try:
         yield
@@ -134,7 +134,7 @@ def _import_table(
             )
         database.create(into, _table_schema(table, dimensions), sparse=True, chunks=chunks)
     array = database.array(into)
-    with _undone_on_failure(array, created):
+    with undone_on_failure(array, created):
         return array.insert(table, batch=batch)
 
 

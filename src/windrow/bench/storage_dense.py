@@ -25,7 +25,8 @@ from windrow.model.notation import parse_schema
 from windrow.model.schema import Schema
 from windrow.model.source import Blocks
 from windrow.operations.write import BLOCK_BYTES
-from windrow.storage.dense import DenseSnapshot, compressors
+from windrow.storage.dense import DenseSnapshot
+from windrow.storage.dense_layout import compressors
 from windrow.storage.transaction import dense_snapshot
 
 LATITUDES, LONGITUDES, STEPS_PER_CHUNK = 145, 288, 24
@@ -84,20 +85,18 @@ class BareWrite:
 
 
 @functools.lru_cache(maxsize=4)
-def _bare_array(path: str) -> Any:
-    # Opened once in each worker, as windrow opens a snapshot once. xarray finds the group; the array itself is
-    # Zarr's own and is used directly.
-    from xarray.backends import ZarrStore
+def bare_array(path: str) -> Any:
+    # Opened once in each worker, as windrow opens a snapshot once.
+    import zarr
 
-    return ZarrStore.open_group(path, mode="r+", consolidated=False, zarr_format=3).zarr_group["t"]
+    return zarr.open_group(path, mode="r+", zarr_format=3)["t"]
 
 
 def create_bare(path: str, schema: Schema) -> None:
     """An empty Zarr array with the chunks and codecs that windrow gives its own."""
-    from xarray.backends import ZarrStore
+    import zarr
 
-    group = ZarrStore.open_group(path, mode="w", consolidated=False, zarr_format=3).zarr_group
-    group.create_array(
+    zarr.open_group(path, mode="w", zarr_format=3).create_array(
         "t",
         shape=schema.box().shape,
         chunks=schema.grid.chunk,
@@ -109,12 +108,12 @@ def create_bare(path: str, schema: Schema) -> None:
 
 
 def write_bare(task: BareWrite) -> int:
-    _bare_array(task.path)[task.box.slices((0, 0, 0))] = pattern_of(task.box)
+    bare_array(task.path)[task.box.slices((0, 0, 0))] = pattern_of(task.box)
     return task.box.size
 
 
 def read_bare(task: BareWrite) -> int:
-    return int(_bare_array(task.path)[task.box.slices((0, 0, 0))].size)
+    return int(bare_array(task.path)[task.box.slices((0, 0, 0))].size)
 
 
 @dataclass(frozen=True)

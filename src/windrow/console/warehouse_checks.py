@@ -11,7 +11,8 @@ from windrow.api.describe import counted
 from windrow.console.doctor import Finding, State
 from windrow.errors import Error
 from windrow.storage import tables
-from windrow.storage.dense import DenseSnapshot, DenseStore, open_store
+from windrow.storage.dense import DenseSnapshot, open_store
+from windrow.storage.dense_store import DenseStore
 from windrow.storage.locks import is_alive
 from windrow.storage.warehouse import FORMAT
 

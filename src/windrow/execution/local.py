@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from windrow.errors import Error, MemoryLimitError
 from windrow.execution.executor import (
@@ -96,6 +95,8 @@ class LocalExecutor:
         return self.run(Job(label, lambda piece: function(iter(piece.to_batches())), pieces))
 
     def read_parquet(self, paths: Sequence[str]) -> pa.Table:
+        import pyarrow.parquet as pq
+
         tables = self.run(
             Job("reading", lambda path: pq.read_table(path, page_checksum_verification=True), list(paths))
         )

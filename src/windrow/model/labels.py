@@ -2,35 +2,25 @@
 
 from __future__ import annotations
 
-import json
 import math
-import struct
-import zlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import date, timedelta
+from datetime import timedelta
 from functools import cached_property
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from windrow.errors import CorruptionError, DataError, StoreError, UnknownNameError, nearest
+from windrow.errors import DataError, UnknownNameError, nearest
 from windrow.model import units
+from windrow.model.label_encoding import decode, encode
+from windrow.model.label_values import KINDS, NORMAL_FORMS, LabelKind, label_number, normalised, parse_label
 
-LabelKind = Literal["number", "datetime", "string"]
 Int64Array = npt.NDArray[np.int64]
 Positions = tuple[int, int]
 
-_STRING = np.dtypes.StringDType()
-_DATETIME = np.dtype("datetime64[us]")
-_KINDS: dict[str, LabelKind] = {"i": "number", "f": "number", "M": "datetime", "T": "string"}
-_DTYPE_OF_KIND: dict[LabelKind, np.dtype[Any]] = {
-    "number": np.dtype(np.float64),
-    "datetime": _DATETIME,
-    "string": _STRING,
-}
 _NAMES_SEARCHED = 2000
 
 
@@ -42,7 +32,7 @@ class Labels:
     attributes: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        if self.values.ndim != 1 or self.values.dtype not in (np.int64, np.float64, _DATETIME, _STRING):
+        if self.values.ndim != 1 or self.values.dtype not in NORMAL_FORMS:
             raise DataError("labels are not in normal form", got=self.values.dtype, hint="Make them with Labels.of()")
         frozen = self.values.view()
         frozen.flags.writeable = False
@@ -55,9 +45,10 @@ class Labels:
 
         Text stays text unless another ``kind`` is asked for. Times finer than a microsecond are rounded to it.
         """
-        if attributes is None and isinstance(values, Labels):
-            attributes = values.attributes
-        return cls(_normalised(values, kind), {str(name): str(value) for name, value in (attributes or {}).items()})
+        if isinstance(values, Labels):
+            attributes = values.attributes if attributes is None else attributes
+            values = values.values
+        return cls(normalised(values, kind), {str(name): str(value) for name, value in (attributes or {}).items()})
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Labels, (self.values, dict(self.attributes))
@@ -79,7 +70,7 @@ class Labels:
 
     @property
     def kind(self) -> LabelKind:
-        return _KINDS[self.values.dtype.kind]
+        return KINDS[self.values.dtype.kind]
 
     @cached_property
     def _direction(self) -> int:
@@ -148,13 +139,7 @@ class Labels:
 
     def parse(self, value: object) -> Any:
         """``value`` (text or a value) as a label of this kind; a date is its first instant."""
-        if self.kind == "datetime":
-            return np.datetime64(units.period(value).first, "us")
-        if self.kind == "number":
-            return _number(value)
-        if not isinstance(value, str):
-            raise DataError("the labels are text", got=repr(value), hint="Give the label in quotes")
-        return str(value)
+        return parse_label(value, self.kind)
 
     def find_range(self, lower: object = None, upper: object = None) -> Positions:
         """The first and last position, inclusive, of the labels within [lower, upper]; None leaves an end open.
@@ -189,9 +174,12 @@ class Labels:
             raise DataError("several cells have this label", got=label, hint="Give a range, or select by index")
         raise UnknownNameError("no such label", got=repr(label), hint=self._nearest(lower))
 
-    def neighbour_ranges(self, before: object, after: object) -> tuple[Int64Array, Int64Array]:
+    def neighbour_ranges(
+        self, before: object, after: object, *, open_before: bool = False, open_after: bool = False
+    ) -> tuple[Int64Array, Int64Array]:
         """For each cell, the first and last position whose label is within [label - before, label + after].
 
+        An ``open`` end leaves out labels that lie exactly on it.
         Extents are numbers, for datetimes lengths of time or microseconds. Floats are compared up to their rounding,
         so that on a grid of 0.1 an extent of 0.3 reaches three cells. A negative extent may give first > last.
         """
@@ -202,12 +190,19 @@ class Labels:
                 hint="Give the window as a number of cells",
             )
         ascending = self._comparable[::-1] if self.is_decreasing else self._comparable
-        low, high = _reach(ascending, self._extent(before), self._extent(after))
+        low, high = _reach(ascending, (self._extent(before), open_before), (self._extent(after), open_after))
         first = np.searchsorted(ascending, low, "left").astype(np.int64)
         last = np.searchsorted(ascending, high, "right").astype(np.int64) - 1
         if self.is_decreasing:
             return len(self) - 1 - last[::-1], len(self) - 1 - first[::-1]
         return first, last
+
+    def reaching_outside(self, before: object, after: object) -> npt.NDArray[np.bool_]:
+        """For each cell, whether [label - before, label + after] leaves the range from the first label to the last."""
+        ascending = self._comparable[::-1] if self.is_decreasing else self._comparable
+        low, high = _reach(ascending, (self._extent(before), True), (self._extent(after), True))
+        outside: npt.NDArray[np.bool_] = (low < ascending[0]) | (high > ascending[-1])
+        return outside[::-1] if self.is_decreasing else outside
 
     def parse_extent(self, text: object) -> int | float:
         """A window's extent in label units: microseconds for datetimes, else in the labels' own unit."""
@@ -229,11 +224,11 @@ class Labels:
 
     def to_bytes(self) -> bytes:
         """The labels and their attributes as bytes, the same for equal labels."""
-        return _encode(self)
+        return encode(self.values, self.attributes)
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Labels:
-        return _decode(data)
+        return cls(*decode(data))
 
     def __repr__(self) -> str:
         shown = [str(value) for value in (self.values if len(self) <= 4 else self.values[[0, 1, -1]])]
@@ -257,7 +252,7 @@ class Labels:
     def _extent(self, value: object) -> int | float:
         if isinstance(value, (str, timedelta, np.timedelta64)):
             return self.parse_extent(value)
-        return _number(value)
+        return label_number(value)
 
     def _nearest(self, value: Any) -> str:
         if not len(self):
@@ -272,7 +267,11 @@ def _plain(number: Any) -> int | float:
     return int(number) if number.denominator == 1 else float(number)
 
 
-def _reach(ascending: npt.NDArray[Any], before: int | float, after: int | float) -> tuple[Any, Any]:
+_End = tuple[int | float, bool]
+"""How far a window reaches, and whether what lies exactly there is left out."""
+
+
+def _reach(ascending: npt.NDArray[Any], before: _End, after: _End) -> tuple[Any, Any]:
     """The lowest and highest label each cell's window takes in."""
     if ascending.dtype == np.float64:
         # Labels read from float32 files are only as exact as float32.
@@ -280,12 +279,16 @@ def _reach(ascending: npt.NDArray[Any], before: int | float, after: int | float)
             single = np.array_equal(ascending, ascending.astype(np.float32).astype(np.float64))
             largest = np.max(np.abs(ascending[np.isfinite(ascending)]), initial=0)
             slack = 4 * float(np.finfo(np.float32 if single else np.float64).eps) * largest
-            return ascending - before - slack, ascending + after + slack
-    return _shifted(ascending, -_floor(before)), _shifted(ascending, _floor(after))
+            low, high = ((reach - slack if is_open else reach + slack) for reach, is_open in (before, after))
+            return ascending - low, ascending + high
+    return _shifted(ascending, -_whole(*before)), _shifted(ascending, _whole(*after))
 
 
-def _floor(reach: int | float) -> int:
-    return math.floor(reach) if math.isfinite(reach) else int(math.copysign(2**64, reach))
+def _whole(reach: int | float, is_open: bool) -> int:
+    """The largest whole number that is at most ``reach``, or less than it."""
+    if not math.isfinite(reach):
+        return int(math.copysign(2**64, reach))
+    return math.ceil(reach) - 1 if is_open else math.floor(reach)
 
 
 def _shifted(values: Int64Array, offset: int) -> Int64Array:
@@ -298,180 +301,3 @@ def _shifted(values: Int64Array, offset: int) -> Int64Array:
     if offset >= 0:
         return np.where(values > bounds.max - offset, bounds.max, values + np.int64(offset))
     return np.where(values < bounds.min - offset, bounds.min, values + np.int64(offset))
-
-
-def _number(value: object) -> int | float:
-    """A number from a number or its text; never NaN."""
-    if isinstance(value, str):
-        try:
-            value = int(value)
-        except ValueError:
-            try:
-                value = float(value)
-            except ValueError:
-                raise DataError("the labels are numbers", got=repr(value), hint="As in 12.5") from None
-    if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, float, np.integer, np.floating)):
-        raise DataError("the labels are numbers", got=repr(value), hint="As in 12.5")
-    if isinstance(value, (int, np.integer)):
-        if abs(int(value)) < 2**1000:
-            return int(value)
-        return math.inf if value > 0 else -math.inf
-    if math.isnan(value):
-        raise DataError("a label cannot be NaN", hint="Give a number")
-    return float(value)
-
-
-def _normalised(values: Any, kind: LabelKind | None) -> npt.NDArray[Any]:
-    """``values`` as int64, float64, datetime64[us] or strings, or a DataError saying why not."""
-    array = _as_array(values)
-    if array.ndim != 1:
-        raise DataError("labels have one dimension", got=f"{array.ndim}")
-    if array.dtype.kind == "S":
-        array = _texts([text.decode(errors="surrogateescape") for text in array.tolist()])
-    if array.dtype.kind in "UT" and kind in ("number", "datetime"):
-        empty = Labels(np.empty(0, _DTYPE_OF_KIND[kind]))
-        array = np.array([empty.parse(text) for text in array.tolist()])
-    converted = _converted(array)
-    if converted.dtype.kind in "fM" and np.isnan(converted).any():
-        position = int(np.argmax(np.isnan(converted)))
-        raise DataError("every cell needs a label", got=f"a missing one at position {position}")
-    if kind is not None and not len(converted):
-        return np.empty(0, _DTYPE_OF_KIND[kind])
-    if kind is not None and _KINDS[converted.dtype.kind] != kind:
-        raise DataError(f"labels of kind {kind} are needed", got=_KINDS[converted.dtype.kind])
-    return converted
-
-
-def _as_array(values: Any) -> npt.NDArray[Any]:
-    """The values as an ndarray, in which mixed types stay objects instead of all becoming text."""
-    if isinstance(values, Labels):
-        return values.values
-    if isinstance(values, str) or not isinstance(values, Iterable):
-        raise DataError("labels are a sequence", got=repr(values), hint="As in [0.5, 1.5, 2.5]")
-    if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
-        raise DataError("every cell needs a label", got="masked values")
-    array = np.asarray(values) if hasattr(values, "__array__") else _objects(list(values))
-    if array.dtype.kind != "O" or array.ndim != 1:
-        return array
-    return _from_objects(array.tolist())
-
-
-def _objects(items: list[Any]) -> npt.NDArray[Any]:
-    array = np.empty(len(items), object)
-    array[:] = items
-    return array
-
-
-def _from_objects(items: list[Any]) -> npt.NDArray[Any]:
-    """An ndarray of one kind from Python objects that are all of that kind."""
-    for position, item in enumerate(items):
-        if item is None or item is np.ma.masked or type(item).__name__ in ("NAType", "NaTType"):
-            raise DataError("every cell needs a label", got=f"a missing one at position {position}")
-        if type(item).__module__.startswith("cftime"):
-            raise DataError(
-                "labels in a calendar other than the standard one cannot be kept as datetimes",
-                got=f"{type(item).__name__} at position {position}",
-                hint="Convert them with xarray's convert_calendar('standard'), or give them as text",
-            )
-    if all(isinstance(item, str) for item in items):
-        return _texts(items) if items else np.empty(0, np.float64)
-    if all(isinstance(item, (date, np.datetime64)) for item in items):  # a datetime is a date too
-        if any(isinstance(item, np.datetime64) and np.isnat(item) for item in items):
-            raise DataError("every cell needs a label", got="NaT")
-        return np.array([units.period(item).first for item in items], np.int64).view(_DATETIME)
-    numbers = (int, float, np.integer, np.floating)
-    odd = [item for item in items if isinstance(item, (bool, np.bool_)) or not isinstance(item, numbers)]
-    if odd:
-        kinds = sorted({type(item).__name__ for item in items})
-        raise DataError(
-            "labels are all numbers, all dates or all text", got=" and ".join(kinds), hint="Convert them to one kind"
-        )
-    try:
-        return np.array(items, np.int64 if all(isinstance(item, (int, np.integer)) for item in items) else np.float64)
-    except OverflowError as error:
-        raise DataError("a label is too large for int64", got=max(items, key=abs), hint="Give them as text") from error
-
-
-def _texts(items: Any) -> npt.NDArray[Any]:
-    try:
-        return np.array(items, _STRING)
-    except UnicodeEncodeError as error:
-        raise DataError("a label is not valid text", got=repr(error.object)) from error
-    except ValueError as error:
-        raise DataError("every cell needs a label", got="a missing one among text") from error
-
-
-def _converted(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    if array.dtype.kind in "iu":
-        if array.dtype == np.uint64 and np.any(array > np.iinfo(np.int64).max):
-            raise DataError("a label is too large for int64", got=array.max(), hint="Give them as floats or text")
-        return array.astype(np.int64)
-    if array.dtype.kind == "f":
-        return array.astype(np.float64)
-    if array.dtype.kind == "M":
-        return units.microseconds(array)
-    if array.dtype.kind in "UT":
-        return _texts(array)
-    hint = "Give them as numbers, as in values / np.timedelta64(1, 'h')" if array.dtype.kind == "m" else None
-    raise DataError("labels are numbers, dates or text", got=array.dtype, hint=hint or "Convert them to one of these")
-
-
-_MAGIC = b"wlab"
-_FORMAT = 1
-_HEADER = struct.Struct("<4sBcI")  # magic, format, kind of the dtype, CRC-32 of the body
-_DTYPES: dict[bytes, np.dtype[Any]] = {b"i": np.dtype("<i8"), b"f": np.dtype("<f8"), b"M": np.dtype("<i8")}
-
-
-def _encode(labels: Labels) -> bytes:
-    code = labels.values.dtype.kind.encode()
-    attributes = json.dumps(dict(labels.attributes), sort_keys=True).encode()
-    if code == b"T":
-        texts = [text.encode() for text in labels.values.tolist()]
-        content = np.array([len(text) for text in texts], "<u4").tobytes() + b"".join(texts)
-    elif code == b"f":
-        content = _shuffled(labels.values.astype("<f8"))
-    else:
-        whole = labels.values.view(np.int64).astype("<i8")
-        content = _shuffled(np.diff(whole, prepend=np.int64(0)))  # equal steps become equal numbers
-    body = zlib.compress(struct.pack("<IQ", len(attributes), len(labels)) + attributes + content, 6)
-    return _HEADER.pack(_MAGIC, _FORMAT, code, _checksum(code, body)) + body
-
-
-def _checksum(code: bytes, body: bytes) -> int:
-    return zlib.crc32(body, zlib.crc32(code))
-
-
-def _shuffled(values: npt.NDArray[Any]) -> bytes:
-    """First bytes first, second bytes second, …: neighbours are alike, which compresses."""
-    return values.view(np.uint8).reshape(-1, 8).T.tobytes()
-
-
-def _decode(data: bytes) -> Labels:
-    try:
-        magic, version, code, checksum = _HEADER.unpack_from(data)
-        body = bytes(data[_HEADER.size :])
-        if magic == _MAGIC and version > _FORMAT:
-            raise StoreError("the labels are of a newer format", got=version, hint="Use a newer windrow")
-        if magic != _MAGIC or version != _FORMAT or checksum != _checksum(code, body):
-            raise CorruptionError("the stored labels are damaged")
-        content = zlib.decompress(body)
-        size, count = struct.unpack_from("<IQ", content)
-        attributes = json.loads(content[12 : 12 + size])
-        return Labels(_decoded_values(code, content[12 + size :], count), attributes)
-    except (ValueError, KeyError, TypeError, struct.error, zlib.error, DataError) as error:
-        raise CorruptionError("the stored labels are damaged", got=f"{len(data)} bytes") from error
-
-
-def _decoded_values(code: bytes, content: bytes, count: int) -> npt.NDArray[Any]:
-    if code == b"T":
-        ends = np.cumsum(np.frombuffer(content, "<u4", count), dtype=np.int64)
-        texts = content[4 * count :]
-        starts = np.concatenate([[0], ends])
-        if len(texts) != starts[-1]:
-            raise ValueError("wrong length")
-        return _texts([texts[a:b].decode() for a, b in zip(starts, ends, strict=False)])
-    raw = np.frombuffer(content, np.uint8).reshape(8, count).T.copy().view(_DTYPES[code]).reshape(count)
-    if code == b"f":
-        return raw.astype(np.float64)
-    whole = np.cumsum(raw.astype(np.int64), dtype=np.int64)
-    return whole.view(_DATETIME) if code == b"M" else whole

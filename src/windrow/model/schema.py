@@ -19,6 +19,9 @@ VALID_SUFFIX = "__valid"
 CHUNK_COLUMN = "_chunk"
 """The sparse store's column that holds a cell's chunk ordinal."""
 
+NUMBERING = "n"
+"""The dimension along which ``on_duplicate="keep"`` numbers cells that share all other coordinates."""
+
 MOST_CELLS = 2**62
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 

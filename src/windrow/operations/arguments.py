@@ -14,7 +14,6 @@ import pyarrow as pa
 
 from windrow.errors import DataError, SchemaError, UnknownNameError, nearest
 from windrow.execution.engine import Engine
-from windrow.formats.registry import TableOptions, TableSource, format_of
 from windrow.model.box import Box
 from windrow.model.gridding import Gridding
 from windrow.model.labels import Labels
@@ -25,6 +24,8 @@ from windrow.storage.transaction import WorkingArray
 
 if TYPE_CHECKING:
     import xarray as xr
+
+    from windrow.formats.registry import TableOptions, TableSource
 
 
 @dataclass(frozen=True)
@@ -279,6 +280,8 @@ def _rows_of_file(values: Any, engine: Engine, ordered: bool) -> Any:
 
 def open_table(path: str | os.PathLike[str], options: TableOptions | None = None) -> TableSource:
     """A file of rows."""
+    from windrow.formats.registry import TableOptions, format_of
+
     found = format_of(path)
     if found.open_table is None:
         raise DataError(f"a {found.name} file holds no table of cells", got=Path(path).name)

@@ -14,7 +14,7 @@ from windrow.expressions.evaluate import evaluate
 from windrow.expressions.nodes import Node
 from windrow.model.box import Box
 from windrow.model.grid import ChunkGrid
-from windrow.model.schema import CHUNK_COLUMN, Schema
+from windrow.model.schema import CHUNK_COLUMN, NUMBERING, Schema
 from windrow.operations.sources import assigned
 from windrow.storage.cells import (
     CellKeys,
@@ -28,8 +28,6 @@ from windrow.storage.parts import PartReader, PartWriter
 from windrow.storage.records import Part
 
 Duplicates = Literal["error", "last", "keep"]
-NUMBERING = "n"
-"""The dimension along which ``on_duplicate="keep"`` numbers cells that share all other coordinates."""
 
 _ROWS_AT_ONCE = 262_144
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from windrow.errors import DataError
-from windrow.storage.dense import DenseStore
+from windrow.storage.dense_store import DenseStore
 from windrow.storage.locks import ArrayLock
 from windrow.storage.records import ArrayRecord
 from windrow.storage.sparse import SparseStore

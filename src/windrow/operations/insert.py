@@ -14,9 +14,8 @@ from windrow.errors import DataError, SchemaError
 from windrow.execution.engine import Engine
 from windrow.execution.executor import Executor, Job
 from windrow.model.box import Box
-from windrow.model.schema import CHUNK_COLUMN, MOST_CELLS, Schema
+from windrow.model.schema import CHUNK_COLUMN, MOST_CELLS, NUMBERING, Schema
 from windrow.operations.cell_tasks import (
-    NUMBERING,
     CellsReceipt,
     Duplicates,
     MaskPart,
@@ -62,7 +61,7 @@ def insert(engine: Engine, working: WorkingArray, rows: pa.Table | DataFrame, on
     try:
         if on_duplicate == "error":
             refuse_duplicates(receipts, working.schema)
-        rewrites = _mask_replaced(executor, working, written)
+        rewrites = mask_replaced(executor, working, written)
     except BaseException:
         store.discard(written)
         raise
@@ -180,7 +179,7 @@ def _steps_from_first_cell(schema: Schema, dimensions: Sequence[str]) -> dict[in
     return steps
 
 
-def _mask_replaced(executor: Executor, working: WorkingArray, written: Sequence[Part]) -> list[PartRewrite]:
+def mask_replaced(executor: Executor, working: WorkingArray, written: Sequence[Part]) -> list[PartRewrite]:
     """Remove from older parts the cells that the new parts bring again."""
     reader = PartReader(working.title, working.path, working.schema)
     older = tuple(working.parts.values())

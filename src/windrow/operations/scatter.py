@@ -19,7 +19,9 @@ from windrow.operations.insert import with_chunk, writable
 from windrow.operations.sources import ScatterSource
 from windrow.operations.write import keep_blocks, reshape, run_blocks
 from windrow.storage.cells import CellKeys, conform_cells, coordinates
-from windrow.storage.dense import BlockReceipt, BlockWrite, DenseSnapshot, DenseStore, Fork, write_block
+from windrow.storage.dense import DenseSnapshot
+from windrow.storage.dense_blocks import BlockReceipt, BlockWrite, Fork, write_block
+from windrow.storage.dense_store import DenseStore
 from windrow.storage.records import ChunkStatistics
 from windrow.storage.transaction import WorkingArray
 

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 
 from windrow.errors import DataError, UnknownNameError, nearest
-from windrow.expressions.evaluate import evaluate
-from windrow.expressions.nodes import Node
 from windrow.model.arrow import arrow_to_block, arrow_type, block_to_arrow
 from windrow.model.box import Box
 from windrow.model.conform import conform
@@ -20,6 +18,9 @@ from windrow.model.schema import Attribute, Dimension, Schema
 from windrow.model.source import Blocks, ChangedBlocks, GridSource
 from windrow.storage.cells import coordinates
 from windrow.storage.dense import DenseSnapshot
+
+if TYPE_CHECKING:
+    from windrow.expressions.nodes import Node
 
 
 @dataclass(frozen=True)
@@ -101,6 +102,8 @@ class UpdatedSource:
 
     def read(self, box: Box) -> Blocks:
         """The changed attributes, or nothing at all where no cell satisfies the condition."""
+        from windrow.expressions.evaluate import evaluate
+
         schema = self.snapshot.growing_schema
         blocks = self.snapshot.read(box)
         columns = _block_columns(schema, box, blocks)

@@ -11,6 +11,7 @@ import hashlib
 import json
 import os
 import zlib
+from collections.abc import Sequence
 from typing import Any
 
 import icechunk
@@ -29,9 +30,11 @@ def snapshot_checksum(repository: icechunk.Repository, path: str, pointer: str) 
     content = json.loads(repository.inspect_snapshot(pointer))
     store = repository.readonly_session(snapshot_id=pointer).store
     digest = hashlib.blake2b(digest_size=16)
-    for node in sorted(content["nodes"], key=lambda node: str(node["path"])):
+    nodes = sorted(content["nodes"], key=lambda node: str(node["path"]))
+    documents = sync(_zarr_metadata(store, [node["path"] for node in nodes]))
+    for node, document in zip(nodes, documents, strict=True):
         digest.update(json.dumps(node, sort_keys=True).encode())
-        digest.update(_zarr_metadata(store, node["path"]))
+        digest.update(document)
     for manifest in sorted(content["manifests"], key=lambda manifest: str(manifest["id"])):
         digest.update(json.dumps(manifest, sort_keys=True).encode())
         with open(os.path.join(path, "manifests", manifest["id"]), "rb") as file:
@@ -39,9 +42,10 @@ def snapshot_checksum(repository: icechunk.Repository, path: str, pointer: str) 
     return digest.hexdigest()
 
 
-def _zarr_metadata(store: Any, node: str) -> bytes:
-    document = sync(store.get(f"{node}/zarr.json".lstrip("/"), default_buffer_prototype()))
-    return b"" if document is None else bytes(document.to_bytes())
+async def _zarr_metadata(store: Any, nodes: Sequence[str]) -> list[bytes]:
+    """The documents that describe Zarr's groups and arrays, in one turn of Zarr's event loop."""
+    found = [await store.get(f"{node}/zarr.json".lstrip("/"), default_buffer_prototype()) for node in nodes]
+    return [b"" if document is None else bytes(document.to_bytes()) for document in found]
 
 
 def footer_checksum(path: str) -> int:

@@ -18,7 +18,8 @@ import psutil
 import sqlalchemy as sa
 
 from windrow.errors import ConflictError, Error
-from windrow.storage.catalog import Catalog, now_microseconds
+from windrow.storage.catalog import Catalog
+from windrow.storage.rows import now_microseconds
 from windrow.storage.tables import locks
 
 HEARTBEAT_SECONDS = 10.0

@@ -1,6 +1,6 @@
 """Parts: the Parquet files of a sparse array.
 
-A part holds a contiguous range of chunks, sorted; a row group holds whole chunks, up to about 64,000 cells, so that a
+A part holds a contiguous range of chunks, sorted; a row group holds whole chunks, up to about 32,000 cells, so that a
 box is read by a few row groups. Pages carry checksums.
 """
 
@@ -12,12 +12,11 @@ import uuid
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from windrow.errors import CorruptionError
 from windrow.model.box import Box
@@ -25,9 +24,16 @@ from windrow.model.schema import CHUNK_COLUMN, Schema
 from windrow.storage.cells import coordinates, from_stored, stored_fields
 from windrow.storage.checksums import footer_checksum
 from windrow.storage.failures import store_failures
+from windrow.storage.footers import Footer, read_footer
 from windrow.storage.records import ChunkStatistics, Int64Array, Part
 
-GROUP_CELLS = 65_536
+if TYPE_CHECKING:
+    import pyarrow.parquet as pq
+
+GROUP_CELLS = 32_768
+DICTIONARY_BYTES = 65_536
+"""Values too varied for a dictionary of this size are stored as they are: smaller, and faster both ways."""
+
 PART_BYTES = 24 * 2**20
 _FEW_CHUNKS = 10_000
 
@@ -119,10 +125,17 @@ class _OpenPart:
 
     @classmethod
     def create(cls, directory: str, schema: Schema) -> _OpenPart:
+        import pyarrow.parquet as pq
+
         path = f"part-{uuid.uuid4().hex}.parquet"
         sink = pa.OSFile(os.path.join(directory, path), "wb")
         writer = pq.ParquetWriter(
-            sink, stored_fields(schema), compression="zstd", compression_level=1, write_page_checksum=True
+            sink,
+            stored_fields(schema),
+            compression="zstd",
+            compression_level=1,
+            dictionary_pagesize_limit=DICTIONARY_BYTES,
+            write_page_checksum=True,
         )
         return cls(directory, path, schema, sink, writer)
 
@@ -169,14 +182,21 @@ class PartReader:
 
     def batches(self, part: Part, box: Box | None = None, columns: Iterable[str] | None = None) -> Iterator[pa.Table]:
         """The cells of a part that lie in ``box``, one table per row group that may hold any, as stored."""
+        import pyarrow.parquet as pq
+
         names = list(stored_fields(self.schema).names if columns is None else columns)
         needed = names if box is None else list(dict.fromkeys([*names, *self.schema.dimension_names]))
         group = -1
         try:
-            self._check_footer(part)
+            footer = self._footer(part)
+            groups = range(footer.metadata.num_row_groups)
+            chosen = groups if box is None else footer.groups_touching(box, self._chunks_touching(box))
+            if not chosen:
+                return
             path = os.path.join(self.directory, part.path)
-            with pq.ParquetFile(path, page_checksum_verification=True, memory_map=True) as file:
-                for group in self._groups(file, box):
+            checked = {"metadata": footer.metadata, "page_checksum_verification": True}
+            with pq.ParquetFile(path, memory_map=True, **checked) as file:
+                for group in chosen:
                     table = file.read_row_group(group, columns=needed, use_threads=False)
                     yield _inside(table, self.schema, box).select(names)
         except (OSError, pa.ArrowException) as error:
@@ -199,31 +219,12 @@ class PartReader:
     def check_footer(self, part: Part) -> None:
         """Refuse a part that Arrow and Spark had better not open."""
         try:
-            self._check_footer(part)
+            self._footer(part)
         except OSError as error:
             raise self._damage(part, -1, error) from error
 
-    def _check_footer(self, part: Part) -> None:
-        # Arrow may end the process over a damaged footer, so it only gets to see whole ones.
-        if footer_checksum(os.path.join(self.directory, part.path)) != part.checksum:
-            raise OSError("the footer's checksum is not that of what was written")
-
-    def _groups(self, file: pq.ParquetFile, box: Box | None) -> list[int]:
-        metadata = file.metadata
-        if box is None:
-            return list(range(metadata.num_row_groups))
-        touched = self._chunks_touching(box)
-        # Columns stand in the order of stored_fields: the chunk first, then the dimensions.
-        chosen = []
-        for group in range(metadata.num_row_groups):
-            row_group = metadata.row_group(group)
-            chunks, *bounds = [row_group.column(index).statistics for index in range(self.schema.ndim + 1)]
-            if touched is not None and chunks is not None and not _any_between(touched, chunks.min, chunks.max):
-                continue
-            ranges = zip(bounds, box.lo, box.hi, strict=True)
-            if all(s is None or (s.min <= hi and s.max >= lo) for s, lo, hi in ranges):
-                chosen.append(group)
-        return chosen
+    def _footer(self, part: Part) -> Footer:
+        return read_footer(os.path.join(self.directory, part.path), part.checksum, self.schema.ndim)
 
     def _chunks_touching(self, box: Box) -> Int64Array | None:
         """The chunks a box touches, if they are few: a row group's bounds are those of a run of chunks, so that a
@@ -233,27 +234,19 @@ class PartReader:
         return grid.ordinals_touching(box) if few else None
 
     def _damage(self, part: Part, group: int, error: Exception) -> CorruptionError:
-        chunks = "chunks"
+        grid = self.schema.grid
         try:
-            self._check_footer(part)
-            with pq.ParquetFile(os.path.join(self.directory, part.path)) as file:
-                statistics = file.metadata.row_group(max(group, 0)).column(0).statistics
-                keys = [self.schema.grid.key(ordinal) for ordinal in (statistics.min, statistics.max)]
-                chunks = f"chunk {keys[0]}" if keys[0] == keys[1] else f"chunks {keys[0]} to {keys[1]}"
+            first, last = map(grid.key, self._footer(part).chunks(max(group, 0)))
         except Exception:  # the part's footer is damaged too: its box is all that is known
-            grid = self.schema.grid
-            chunks = f"chunks {grid.key_of(part.box.lo)} to {grid.key_of(part.box.hi)}"
+            first, last = grid.key_of(part.box.lo), grid.key_of(part.box.hi)
+            chunks = f"chunks {first} to {last}"
+        else:
+            chunks = f"chunk {first}" if first == last else f"chunks {first} to {last}"
         return CorruptionError(
             f"array {self.title}: {chunks}, cells within {part.box}, damaged in {part.path}",
             got=(str(error).splitlines() or [type(error).__name__])[0][:200],
             hint="Read an older version, or restore the warehouse from a copy",
         )
-
-
-def _any_between(ordinals: Int64Array, first: int, last: int) -> bool:
-    """Whether any of the ascending ordinals lies in an inclusive range."""
-    start = int(np.searchsorted(ordinals, first))
-    return start < len(ordinals) and int(ordinals[start]) <= last
 
 
 def _inside(table: pa.Table, schema: Schema, box: Box | None) -> pa.Table:

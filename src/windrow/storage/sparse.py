@@ -81,8 +81,9 @@ class SparseSnapshot:
 
 
 def _in_coordinate_order(table: pa.Table, schema: Schema) -> pa.Table:
+    table = table.combine_chunks()
     if table.num_rows < 2:
-        return table.combine_chunks()
+        return table
     at = coordinates(table, schema)
     lows = [int(column.min()) for column in at]
     spans = [int(column.max()) - lo + 1 for column, lo in zip(at, lows, strict=True)]
@@ -90,10 +91,10 @@ def _in_coordinate_order(table: pa.Table, schema: Schema) -> pa.Table:
         key = np.zeros(table.num_rows, np.int64)
         for column, lo, span in zip(at, lows, spans, strict=True):
             key = key * span + (column - lo)
-        order = np.argsort(key)
+        order = np.argsort(key, kind="stable")  # which makes use of the order inside chunks
     else:
         order = np.lexsort(at[::-1])
-    return table.take(pa.array(order)).combine_chunks()
+    return table.take(pa.array(order))
 
 
 class SparseStore:

@@ -17,7 +17,8 @@ from windrow.model.box import Box
 from windrow.model.labels import Labels
 from windrow.model.schema import Schema
 from windrow.storage.catalog import Catalog
-from windrow.storage.dense import DenseSnapshot, DenseStore
+from windrow.storage.dense import DenseSnapshot
+from windrow.storage.dense_store import DenseStore
 from windrow.storage.locks import ArrayLock
 from windrow.storage.records import (
     ArrayRecord,
@@ -41,7 +42,7 @@ def dense_snapshot(warehouse: Warehouse, record: ArrayRecord, version: VersionRe
 
 def sparse_snapshot(warehouse: Warehouse, record: ArrayRecord, version: VersionRecord) -> SparseSnapshot:
     """A version of a sparse array, ready to be read."""
-    parts = tuple(warehouse.catalog.parts(version))
+    parts = warehouse.catalog.parts(version)
     title = f"{record.name}@{version.number}"
     return SparseSnapshot(title, warehouse.path(record.directory), version.schema, version.hi, parts)
 
@@ -89,6 +90,11 @@ class WorkingArray:
         encoded = labels.slice(first, len(labels)).to_bytes()
         self.label_changes[dimension] = LabelChange(dimension, first, encoded)
 
+    @property
+    def changed(self) -> bool:
+        """Whether there is anything to publish: only something that was done makes a version."""
+        return bool(self.operation)
+
     def note(self, operation: str) -> None:
         """Name what was done, for the version's history."""
         self.operation = operation if self.operation in ("", operation) else "batch"
@@ -106,7 +112,7 @@ class WorkingArray:
             self.pointer,
             self.schema,
             self.hi,
-            self.operation or "touch",
+            self.operation,
             dense_chunks=dense,
             replaces_all_chunks=self.replaces_all_chunks,
             added_parts=tuple(part for path, part in self.parts.items() if path not in self.base_parts),
@@ -160,16 +166,24 @@ class Transaction:
         )  # fmt: skip
 
     def publish(self) -> Mapping[str, VersionRecord]:
-        """Make every change visible at once; returns the new version of each array."""
-        for working in self._working.values():
+        """Make every change visible at once; returns the version at which each array is then."""
+        changed = {working.record.id: working for working in self._working.values() if working.changed}
+        for working in changed.values():
             if not working.record.sparse:
                 working.checksum = DenseStore(working.path).pin(working.pointer)
-        names = {working.record.id: name for name, working in self._working.items()}
-        changes = [working.change() for working in self._working.values()]
-        published = self.catalog.publish(
-            changes, self.batch, lambda numbers: json.dumps({names[key]: number for key, number in numbers.items()})
-        )
-        return {names[key]: version for key, version in published.items()}
+        numbers = {name: working.base.number for name, working in self._working.items()}
+
+        def report(published: Mapping[int, int]) -> str:
+            return json.dumps(numbers | {changed[key].record.name: number for key, number in published.items()})
+
+        changes = [working.change() for working in changed.values()]
+        published = self.catalog.publish(changes, self.batch, report)
+        return {name: published.get(working.record.id, working.base) for name, working in self._working.items()}
+
+    @property
+    def unchanged(self) -> tuple[str, ...]:
+        """The arrays that publishing leaves at the version they have."""
+        return tuple(name for name, working in self._working.items() if not working.changed)
 
     def close(self) -> None:
         """Give the locks back. What was not published is garbage that the next writer or a collection removes."""

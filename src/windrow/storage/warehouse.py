@@ -13,7 +13,8 @@ from urllib.parse import quote
 import sqlalchemy as sa
 
 from windrow.errors import StoreError
-from windrow.storage.catalog import Catalog, open_engine
+from windrow.storage.catalog import Catalog
+from windrow.storage.connection import open_engine
 from windrow.storage.failures import store_failures
 
 FORMAT = 1
