@@ -16,7 +16,7 @@ help: ## say what there is
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)$$/  make \1|\2/p' $(MAKEFILE_LIST) | while IFS='|' read -r target text; do \
 		printf '%-20s %s\n' "$$target" "$$text"; done
 
-demo: setup ## make a year of weather, store it, average it on Spark, draw a map
+demo: setup ## make a year of weather, store it, move windows over it on Spark, draw a map
 	$(BIN)/windrow demo
 
 test: lint ## lint, then every test that is not slow
@@ -35,8 +35,10 @@ format: $(READY) ## put the code into shape
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-bench: setup ## storage against its peers
+bench: setup ## storage and windows against their peers, which are installed for it
+	$(BIN)/python -m pip install --quiet --no-build-isolation --constraint constraints.txt --editable '.[peers]'
 	$(BIN)/windrow bench storage
+	$(BIN)/windrow bench windows
 
 setup: java $(READY) ## the virtual environment, and Java if there is none
 

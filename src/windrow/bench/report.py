@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.metadata
 import json
+import math
 import os
 import platform
 from collections.abc import Callable, Mapping, Sequence
@@ -21,7 +22,7 @@ _PACKAGES = ("pyspark", "zarr", "icechunk", "deltalake", "pyarrow", "numpy")
 
 @dataclass(frozen=True)
 class Measurement:
-    """One line of a report: a value, and the target it is held against, if it has one."""
+    """One line of a report: a value (NaN if it could not be measured), and the target it is held against, if any."""
 
     subject: str
     what: str
@@ -33,18 +34,19 @@ class Measurement:
 
     @property
     def met(self) -> bool | None:
-        if self.target is None:
+        if self.target is None or math.isnan(self.value):
             return None
         return self.value >= self.target if self.bound == "at least" else self.value <= self.target
 
     @property
     def verdict(self) -> str:
-        return {True: "met", False: "not met", None: ""}[self.met]
+        unknown = "not measured" if math.isnan(self.value) else ""
+        return {True: "met", False: "not met", None: unknown}[self.met]
 
     @property
     def margin(self) -> float | None:
         """How many times better than its target the value is: 1 just meets it."""
-        if self.target is None or not self.value:
+        if self.target is None or self.met is None or not self.value:
             return None
         return self.value / self.target if self.bound == "at least" else self.target / self.value
 
@@ -64,6 +66,8 @@ class Measurement:
 
 
 def _shown(value: float, unit: str) -> str:
+    if math.isnan(value):
+        return "–"
     number = f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
     return f"{number}{unit}" if unit in ("×", "") else f"{number} {unit}"
 
@@ -86,7 +90,9 @@ class Report:
         return f"{len(judged) - len(self.missed)} of {len(judged)} targets met"
 
     def to_json(self) -> str:
-        rows = [asdict(row) | {"met": row.met} for row in self.rows]
+        rows = [
+            asdict(row) | {"value": None if math.isnan(row.value) else row.value, "met": row.met} for row in self.rows
+        ]
         content = {"title": self.title, "machine": dict(self.machine), "rows": rows}
         return json.dumps(content, indent=2, ensure_ascii=False) + "\n"
 

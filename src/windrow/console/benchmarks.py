@@ -25,3 +25,32 @@ def storage(quick: bool, out: Path | None) -> None:
     from windrow.bench.storage import run
 
     run(quick, out)
+
+
+SECTIONS = (
+    "scans",
+    "percentiles",
+    "missing",
+    "paper-002",
+    "paper-000",
+    "paper-001",
+    "workers",
+    "store-to-store",
+    "decades",
+)
+
+
+@bench.command()
+@click.option("--quick", is_flag=True, help="About a minute: fewer widths, smaller samples, no 20 years.")
+@click.option(
+    "--out", metavar="FOLDER", type=click.Path(file_okay=False, path_type=Path), help="Keep tables and plots here."
+)
+@click.option(
+    "--only", multiple=True, type=click.Choice(SECTIONS), help="Measure this section alone; may be given again."
+)
+@common_options
+def windows(quick: bool, out: Path | None, only: tuple[str, ...]) -> None:
+    """Windows: the papers' tables, other packages, and store to store through Spark."""
+    from windrow.bench.windows import run
+
+    run(quick, out, only)
