@@ -56,6 +56,10 @@ class ExpressionError(Error):
     """A condition or value expression that cannot be understood or computed."""
 
 
+class LanguageError(Error):
+    """A statement that cannot be read."""
+
+
 class FileFormatError(Error):
     """A file that cannot be read or written in the format asked for."""
 

@@ -22,7 +22,8 @@ from windrow.expressions.nodes import (
     Node,
     Unary,
 )
-from windrow.language.expression import LONGEST, ExpressionSyntaxError, caret, parse_expression
+from windrow.language.expression import LONGEST, ExpressionSyntaxError, parse_expression
+from windrow.language.pointing import caret
 
 from .trees import any_tree
 

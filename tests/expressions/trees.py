@@ -74,11 +74,11 @@ _CONSTANTS: dict[str, st.SearchStrategy[Any]] = {
     "datetime": INSTANTS,
 }
 _CALLS = {
-    "int": ["abs", "sign", "floor", "ceil"],
-    "float": ["abs", "sign", "floor", "ceil", "sqrt", "ln"],
-    "string": ["lower", "upper", "trim"],
+    "int": ["abs", "sign", "floor", "ceil", "trunc"],
+    "float": ["abs", "sign", "floor", "ceil", "trunc", "sqrt", "ln"],
+    "string": ["lower", "upper", "trim", "ltrim", "rtrim"],
 }
-_PARTS = ["year", "month", "day", "hour", "minute", "second", "dayofyear"]
+_PARTS = ["year", "month", "day", "hour", "minute", "second", "dayofyear", "dayofweek", "week", "quarter"]
 
 
 @st.composite
@@ -143,6 +143,7 @@ def _condition(draw: st.DrawFn, another: Any) -> Node:
         lambda: InList(another(kind), (another(mixed), another(kind)), negated),
         lambda: IsNull(another(kind), negated),
         lambda: Call("contains", (another("string"), Literal(draw(TEXTS)))),
+        lambda: Call("ends_with", (another("string"), Literal(draw(TEXTS)))),
         lambda: Call("starts_with", (another("string"), Literal(draw(TEXTS)))),
     ]
     return draw(st.sampled_from(shapes))()

@@ -137,15 +137,15 @@ def _call(function: str, given: list[Any]) -> Any:
     if len(known) < len(given):
         return None
     x = given[0]
-    if function in ("lower", "upper", "length", "trim", "contains", "starts_with", "substr"):
+    if function in TEXT_FUNCTIONS:
         return _text(function, *given)
     if function == "date_trunc":
         return _truncated(*given)
     if isinstance(x, datetime):
-        return x.timetuple().tm_yday if function == "dayofyear" else getattr(x, function)
-    if function in ("floor", "ceil") and (isinstance(x, int) or math.isinf(x)):
+        return _part(function, x)
+    if function in ("floor", "ceil", "trunc") and (isinstance(x, int) or math.isinf(x)):
         return x
-    if function in ("floor", "ceil"):
+    if function in ("floor", "ceil", "trunc"):
         return float(getattr(math, function)(x))
     if function == "sign":
         return type(x)((x > 0) - (x < 0))
@@ -157,13 +157,43 @@ def _call(function: str, given: list[Any]) -> Any:
     return abs(x)
 
 
+def _part(function: str, instant: datetime) -> int:
+    if function in ("dayofyear", "dayofweek", "week", "quarter"):
+        calendar = instant.isocalendar()
+        return {
+            "dayofyear": instant.timetuple().tm_yday,
+            "dayofweek": calendar.weekday,
+            "week": calendar.week,
+            "quarter": (instant.month + 2) // 3,
+        }[function]
+    found: int = getattr(instant, function)
+    return found
+
+
+TEXT_FUNCTIONS = (
+    "lower",
+    "upper",
+    "length",
+    "trim",
+    "ltrim",
+    "rtrim",
+    "contains",
+    "starts_with",
+    "ends_with",
+    "substr",
+)
+
+
 def _text(function: str, text: str, *more: Any) -> Any:
     answers: dict[str, Callable[[], Any]] = {
         "lower": lambda: text.lower(),
         "upper": lambda: text.upper(),
         "trim": lambda: text.strip(),
+        "ltrim": lambda: text.lstrip(),
+        "rtrim": lambda: text.rstrip(),
         "length": lambda: len(text),
         "contains": lambda: more[0] in text,
+        "ends_with": lambda: text.endswith(more[0]),
         "starts_with": lambda: text.startswith(more[0]),
         "substr": lambda: "".join([c for n, c in enumerate(text, 1) if more[0] <= n < more[0] + more[1]]),
     }

@@ -25,6 +25,12 @@ _MOST_DIGITS = 20
 _SHOWN = 100
 
 
+class NotationError(SchemaError):
+    """A mistake in a schema's text, at ``position``."""
+
+    position = 0
+
+
 class _Token(NamedTuple):
     kind: str
     text: str
@@ -220,12 +226,14 @@ class _Parser:
         except SchemaError as error:
             raise self._error(error.what, token, got=error.got, advice=error.hint or "Here:") from None
 
-    def _expected(self, what: str, advice: str = "Here:") -> SchemaError:
+    def _expected(self, what: str, advice: str = "Here:") -> NotationError:
         return self._error(f"expected {what}", self._token, got=str(self._token), advice=advice)
 
-    def _error(self, what: str, token: _Token, *, got: str | None = None, advice: str = "Here:") -> SchemaError:
+    def _error(self, what: str, token: _Token, *, got: str | None = None, advice: str = "Here:") -> NotationError:
         shown = got if got is None or len(got) <= _SHOWN else got[: _SHOWN - 1] + "…"
-        return SchemaError(what, got=shown, hint=f"{advice}\n{_pointer(self._text, token)}")
+        error = NotationError(what, got=shown, hint=f"{advice}\n{_pointer(self._text, token)}")
+        error.position = token.at
+        return error
 
 
 def _is_type(word: str) -> bool:

@@ -1,0 +1,149 @@
+"""Text to statements: scripts are cut at semicolons, and every mistake is shown under a caret."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from windrow.errors import LanguageError
+from windrow.language.mistakes import explained, located, unclosed
+from windrow.language.pointing import PointedError
+from windrow.language.tables import parser
+from windrow.plan.nodes import Plan
+from windrow.plan.statements import Query, Statement
+
+LONGEST_STATEMENT = 200_000
+"""Characters a statement may have; more data than that comes from files."""
+
+_PARTS = re.compile(
+    r"""(?P<quote>'[^']*'?|"[^"]*"?)|(?P<comment>(?:--|\#)[^\n]*)|(?P<end>;)|(?P<open>\[)|(?P<close>\])|[^'"\#;\[\]-]+|-"""
+)
+_NEXT_DIMENSION = re.compile(r"\s*[A-Za-z_]\w*\s*=")
+_VISIBLE = re.compile(r"[^\n]")
+
+
+class StatementSyntaxError(PointedError, LanguageError):
+    """A statement that cannot be read, shown under a caret."""
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A statement's text: where it begins in the script, and in which line, counted from 1."""
+
+    text: str
+    start: int
+    line: int
+
+
+@dataclass(frozen=True)
+class Parsed:
+    """A statement and the text it was read from."""
+
+    statement: Statement
+    source: Piece
+
+
+def parse(text: str) -> Statement:
+    """The one statement that a text holds; a semicolon may end it.
+
+    >>> parse("AGGR A sum(b) BY window(2,2)")
+    Query(plan=Windowed(source=Scan(array='A', version=None, as_of=None), ...
+    """
+    script = _script(text)
+    pieces = split(script)
+    if not pieces:
+        raise _mistake("there is no statement", script, len(script.rstrip()), hint="As in select A")
+    if len(pieces) > 1:
+        raise _mistake("one statement at a time is expected", script, pieces[1].start)
+    return _parsed(pieces[0], script)
+
+
+def parse_query(text: str) -> Plan:
+    """The plan of a text that is one query, as it stands in a view."""
+    statement = parse(text)
+    if not isinstance(statement, Query) or statement.into is not None:
+        raise _mistake("expected a query", text, 0, hint="As in select max(a) from A window (i 3)")
+    return statement.plan
+
+
+def parse_script(text: str) -> list[Parsed]:
+    """All statements of a text, none of them if one cannot be read."""
+    script = _script(text)
+    return [Parsed(_parsed(piece, script), piece) for piece in split(script)]
+
+
+def split(script: str) -> list[Piece]:
+    """The statements of a script, comments and the semicolons between them left out."""
+    pieces = []
+    for begin, blanked in _cut(script):
+        body = blanked.rstrip()
+        start = begin + len(body) - len(body.lstrip())
+        if start < begin + len(body):
+            pieces.append(Piece(body.lstrip(), start, script.count("\n", 0, start) + 1))
+    return pieces
+
+
+def is_complete(text: str) -> bool:
+    """Whether what was typed so far ends with a semicolon that ends a statement."""
+    try:
+        return not [*_cut(text)][-1][1].strip() and ";" in text
+    except StatementSyntaxError:
+        return False
+
+
+def _cut(script: str) -> Iterator[tuple[int, str]]:
+    """Where each text between semicolons begins, and the text with comments blanked out."""
+    begin, inside = 0, False
+    texts: list[str] = []
+    for part in _PARTS.finditer(script):
+        kind, text = part.lastgroup, part[0]
+        if kind == "quote" and (len(text) == 1 or text[0] != text[-1]):
+            raise unclosed(script, part.start(), StatementSyntaxError)
+        if kind in ("open", "close"):
+            inside = kind == "open"
+        # Paper 004 separates dimensions with semicolons: [i=1,6,2;j=1,8,2].
+        if kind == "end" and not (inside and _NEXT_DIMENSION.match(script, part.end())):
+            yield begin, "".join(texts)
+            begin, texts, inside = part.end(), [], False
+            continue
+        texts.append(_VISIBLE.sub(" ", text) if kind == "comment" else text)
+    yield begin, "".join(texts)
+
+
+def _parsed(piece: Piece, script: str) -> Statement:
+    from lark.exceptions import UnexpectedInput, VisitError
+
+    from windrow.language.building import StatementBuilder
+
+    if len(piece.text) > LONGEST_STATEMENT:
+        what, hint = f"a statement may have {LONGEST_STATEMENT:,} characters", "Load large data from a file"
+        raise _mistake(what, script, piece.start + LONGEST_STATEMENT, got=f"{len(piece.text):,}", hint=hint)
+    try:
+        tree = parser().parse(piece.text, start="statement")
+        found: Statement = StatementBuilder().transform(tree)
+    except UnexpectedInput as error:
+        raise _in_script(explained(error, piece.text, "statement", StatementSyntaxError), piece, script) from None
+    except VisitError as error:
+        mistake = located(error, piece.text, StatementSyntaxError)
+        if not isinstance(mistake, StatementSyntaxError):
+            raise mistake from error
+        raise _in_script(mistake, piece, script) from None
+    return found
+
+
+def _in_script(error: StatementSyntaxError, piece: Piece, script: str) -> StatementSyntaxError:
+    """The mistake at its place in the whole script, where its line can be counted."""
+    return _mistake(error.what, script, piece.start + error.position, got=error.got, hint=error.hint)
+
+
+def _mistake(
+    what: str, text: str, position: int, *, got: object = None, hint: str | None = None
+) -> StatementSyntaxError:
+    return StatementSyntaxError(what, got=got, hint=hint, text=text, position=position)
+
+
+def _script(text: str) -> str:
+    if not isinstance(text, str):
+        raise LanguageError("a statement is a text", got=f"a {type(text).__name__}", hint="As in 'select A'")
+    return text

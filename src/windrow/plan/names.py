@@ -1,0 +1,36 @@
+"""How names and values are written in the language, so that what is printed reads back as the same."""
+
+from __future__ import annotations
+
+import re
+
+from windrow.expressions.nodes import RESERVED, Literal, Value, quoted
+
+_BARE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
+
+KEYWORDS = RESERVED | frozenset(
+    {"aggr", "aggregate", "aggregates", "analyse", "analyze", "any", "apply", "array", "arrays", "auto", "begin"}
+    | {"boundary", "by", "centered", "centred", "clip", "commit", "corner", "create", "deferred", "delete"}
+    | {"describe", "drop", "excluding", "explain", "filter", "from", "functions", "group", "having"}
+    | {"histogram", "history", "import", "incremental", "insert", "into", "join", "left", "line", "list", "load"}
+    | {"map", "method", "naive", "nan", "neighbors", "neighbours", "of", "offsets", "on", "plot", "project"}
+    | {"refresh", "regrid", "rollback", "save", "scan", "select", "self", "set", "shape", "show", "similarity"}
+    | {"sparse", "step", "to", "trailing", "update", "values", "versions", "view", "views", "where", "window", "with"}
+    | {"within", "wrap"}
+)
+"""Every word that means something somewhere; a name may be one of them, and is then printed in double quotes."""
+
+
+def name_text(name: str) -> str:
+    """A name as it can stand anywhere."""
+    return name if _BARE.match(name) and name.lower() not in KEYWORDS else quoted(name, '"')
+
+
+def value_text(value: Value) -> str:
+    """A constant as it is written in statements."""
+    return str(Literal(value))
+
+
+def text_text(text: str) -> str:
+    """A file's name, or another text."""
+    return quoted(text, "'")

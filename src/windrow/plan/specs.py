@@ -1,0 +1,214 @@
+"""What plans hold besides other plans: windows, blocks, ranges and aggregates, their names not looked up yet."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from windrow.errors import DataError, SchemaError, nearest
+from windrow.expressions.nodes import Column, Literal, Node, Value
+from windrow.model.halo import whole_number
+from windrow.model.schema import Schema, check_name
+from windrow.model.window import BOUNDARIES, AnyExtent, Window
+from windrow.model.window import regrid as regrid_window
+
+if TYPE_CHECKING:
+    from windrow.aggregates.aggregate import Aggregate
+
+PARAMETERS = {
+    **dict.fromkeys(("count", "sum", "avg", "var", "std", "var_pop", "std_pop", "min", "max", "median", "mode")),
+    "count_distinct": None,
+    "percentile": "P",
+    "quantile_disc": "q",
+    "quantile_cont": "q",
+    "quantile_index": "q",
+}
+"""The built-in aggregates, and what their parameter is called; here because loading their code takes a while."""
+
+
+@dataclass(frozen=True)
+class WindowAxis:
+    """A window along one dimension; without a name, along the one that stands at the same place in the array."""
+
+    name: str | None
+    extent: AnyExtent
+    step: int = 1
+
+    def __post_init__(self) -> None:
+        _check_axis(self.name, self.step, "a step")
+
+
+@dataclass(frozen=True)
+class WindowSpec:
+    """A window before it meets an array: all dimensions by name, or all by their place."""
+
+    axes: tuple[WindowAxis, ...]
+    boundary: str = "clip"
+    min_count: int = 0
+
+    def __post_init__(self) -> None:
+        _check_names([axis.name for axis in self.axes], "a window")
+        _check_edges(self.boundary, self.min_count)
+
+    def bind(self, schema: Schema) -> Window:
+        """The window on an array of that schema."""
+        names = _placed([axis.name for axis in self.axes], schema, "window")
+        extents = {name: axis.extent for name, axis in zip(names, self.axes, strict=True)}
+        step = {name: axis.step for name, axis in zip(names, self.axes, strict=True)}
+        return Window.of(schema, extents, step=step, boundary=self.boundary, min_count=self.min_count)
+
+
+@dataclass(frozen=True)
+class Block:
+    """How many cells along one dimension make a block."""
+
+    name: str | None
+    size: int
+
+    def __post_init__(self) -> None:
+        _check_axis(self.name, self.size, "the size of a block")
+
+
+@dataclass(frozen=True)
+class RegridSpec:
+    """Blocks side by side, before they meet an array."""
+
+    blocks: tuple[Block, ...]
+    boundary: str = "clip"
+    min_count: int = 0
+
+    def __post_init__(self) -> None:
+        _check_names([block.name for block in self.blocks], "a regrid")
+        _check_edges(self.boundary, self.min_count)
+
+    def bind(self, schema: Schema) -> Window:
+        """The corner window, with steps as long as itself, on an array of that schema."""
+        names = _placed([block.name for block in self.blocks], schema, "regrid")
+        sizes = {name: block.size for name, block in zip(names, self.blocks, strict=True)}
+        return regrid_window(schema, sizes, boundary=self.boundary, min_count=self.min_count)
+
+
+@dataclass(frozen=True)
+class Range:
+    """The cells from ``low`` to ``high``, both inclusive: whole numbers are indices, all else labels, None no limit."""
+
+    name: str | None
+    low: Value
+    high: Value
+
+    def __post_init__(self) -> None:
+        if self.name is not None:
+            check_name(self.name, "a dimension")
+            if self.low is None and self.high is None:
+                raise SchemaError(f"the range of {self.name} has no end", hint="As in i between 1 and 10")
+        for end in ("low", "high"):
+            value = Literal(getattr(self, end)).value
+            if isinstance(value, bool):
+                raise SchemaError("a range ends at an index or a label", got=str(value).lower())
+            object.__setattr__(self, end, value)
+
+
+@dataclass(frozen=True)
+class Output:
+    """A computed attribute and its name."""
+
+    name: str
+    expression: Node
+
+    def __post_init__(self) -> None:
+        check_name(self.name, "a column")
+
+
+@dataclass(frozen=True)
+class Measure:
+    """An aggregate of an expression, and the name of its result; without an argument, the count of cells."""
+
+    name: str
+    function: str
+    argument: Node | None = None
+    parameter: float | None = None
+
+    def __post_init__(self) -> None:
+        check_name(self.name, "a column")
+        check_name(self.function, "an aggregate")
+        object.__setattr__(self, "function", self.function.lower())
+        if self.argument is None and self.function != "count":
+            raise DataError(f"{self.function} needs a value to aggregate", hint=f"As in {self.usage}")
+        if self.parameter is not None:
+            object.__setattr__(self, "parameter", float(self.parameter))
+            if not math.isfinite(self.parameter):
+                raise DataError(f"the parameter of {self.function} must be finite", got=self.parameter)
+        if self.function in PARAMETERS and (PARAMETERS[self.function] is None) != (self.parameter is None):
+            what = "takes no parameter" if PARAMETERS[self.function] is None else "needs a parameter"
+            got = None if self.parameter is None else f"{self.parameter:g}"
+            raise DataError(f"{self.function} {what}", got=got, hint=f"As in {self.usage}")
+
+    @property
+    def usage(self) -> str:
+        """How the aggregate is called."""
+        parameter = PARAMETERS.get(self.function)
+        return f"{self.function}(a)" if parameter is None else f"{self.function}(a, {parameter})"
+
+    @property
+    def attribute(self) -> str | None:
+        """The attribute that is aggregated as it is, if it is that simple."""
+        plain = isinstance(self.argument, Column) and self.argument.qualifier is None
+        return self.argument.name if plain and isinstance(self.argument, Column) else None
+
+    def aggregate(self, attribute: str | None = None) -> Aggregate:
+        """The aggregate of the plain attribute, or of ``attribute``, to which the argument has been computed."""
+        from windrow.aggregates.aggregate import Aggregate
+        from windrow.aggregates.user import user_aggregate
+
+        found = self.attribute if attribute is None else attribute
+        if found is None and self.argument is not None:
+            raise DataError(f"the argument of {self.function} has to be computed first", got=self.argument)
+        if self.function in PARAMETERS:
+            return Aggregate(self.function, found, self.parameter)
+        return user_aggregate(self.function)(found or "")
+
+
+def check_different(names: Iterable[str], what: str) -> None:
+    """Refuses a name that is used twice."""
+    twice = [name for name, count in Counter(names).items() if count > 1]
+    if twice:
+        raise SchemaError(f"{what} has two columns of one name", got=repr(twice[0]), hint="Name them with as")
+
+
+def _check_axis(name: str | None, count: int, what: str) -> None:
+    if name is not None:
+        check_name(name, "a dimension")
+    if whole_number(count, what) < 1:
+        raise SchemaError(f"{what} must be at least 1", got=count)
+
+
+def _check_names(names: list[str | None], what: str) -> None:
+    if not names:
+        raise SchemaError(f"{what} needs at least one dimension", hint="As in window (2, 2) or regrid (i 2)")
+    if None in names and any(name is not None for name in names):
+        raise SchemaError(f"{what} names some dimensions and not others", hint="Name all of them, or none")
+    twice = [name for name, count in Counter(names).items() if name is not None and count > 1]
+    if twice:
+        raise SchemaError(f"{what} names a dimension twice", got=repr(twice[0]))
+
+
+def _check_edges(boundary: str, min_count: int) -> None:
+    if boundary not in BOUNDARIES:
+        raise SchemaError("unknown boundary of a window", got=repr(boundary), hint=nearest(str(boundary), BOUNDARIES))
+    if whole_number(min_count, "min count") < 0:
+        raise SchemaError("min count must not be negative", got=min_count)
+
+
+def _placed(names: list[str | None], schema: Schema, what: str) -> list[str]:
+    """The dimensions meant: those named, or all of the array's in order."""
+    named = [name for name in names if name is not None]
+    if named:
+        return named
+    if len(names) != schema.ndim:
+        known = ", ".join(schema.dimension_names)
+        hint = f"The dimensions are {known}; name some of them, as in {what} ({schema.dimension_names[0]} 2)"
+        raise SchemaError(f"expected {schema.ndim} sizes, one for each dimension", got=len(names), hint=hint)
+    return list(schema.dimension_names)

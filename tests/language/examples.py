@@ -1,0 +1,113 @@
+"""Statements as the design and the papers write them, and the kinds of thing that users type besides."""
+
+from __future__ import annotations
+
+DESIGN = r"""
+create A [i=1:3,j=1:3] <double a,double b>
+create sparse array PTF <bright:float> [time=1:153064:112, ra=1:100000:100, dec=1:50000:50]
+create array A<r:int,s:int>[i=1,6,2;j=1,8,2]
+list
+list arrays
+list views
+list aggregates
+list versions A
+load A
+load A from 'file.csv'
+import 'jra55.grib2' into T
+select A
+select A <b>
+select a+b as c from A where i between 1 and 2 and a > 3
+aggr A avg(a)
+aggr A min(a) by regrid(2,2)
+aggr A sum(b) by window(2,2)
+aggr T percentile(t,70) by window(lon 1, lat 1, time trailing 30)
+select percentile(t,70) as p70, avg(t) from T window (lon centred 3 wrap, lat centred 3, time trailing 30) into P
+select max(a) from A window (i between -1 and 2, j centred 3) step (1, 2) boundary drop min count 5
+select count(*) from A neighbours L1(1)
+select count(*) as cnt from A A1 similarity join A A2 on (A1.i = A2.i) and (A1.j = A2.j) with shape L1(1) group by A1.i, A1.j
+create array view V as select max(a) from A window (i 3)
+insert into A values (1,2: 2,5), (1,3: 6,3)
+insert into A from 'night42.parquet'
+delete from A where a > 3
+update A set s = s+1 where s < 3
+describe A
+explain select max(a) from A
+explain analyze select max(a) from A
+refresh V
+drop A
+drop view V
+show history V
+save A to 'x.nc'
+save select a from A to 'x.nc'
+plot A to 'x.png'
+plot select a from A to 'x.png'
+select a from A where time between '2012-01-01' and '2012-01-31'
+select max(a) from A window (time trailing '30 days', lat within '5 degrees')
+select count(*) from A neighbours L1(1) on (ra, dec), time between -200 and 0
+select A@3
+select max(a) from A@3 window (2, 2)
+begin 'night42'
+commit
+create array view V deferred as select max(a) from A window (i 3)
+select count(*) from A left similarity join B with shape Linf(2)
+""".strip().splitlines()  # noqa: E501
+
+PAPERS = [
+    # 002, Fig. 1, as far as ERRATA lets it stand, and sections 2.2 and 3.2
+    "create A [i=1:3,j=1:3] <double a,double b>",
+    "list",
+    "load A",
+    "load A\n1 2 3 4 5 6\n7 8 9 0 9 8\n7 6 5 4 3 2",
+    "select A",
+    "select A <b>",
+    "aggr A avg(a)",
+    "aggr A min(a) by regrid(2,2)",
+    "aggr A sum(b) by window(2,2)",
+    "Aggr A max(a) by window(2,3)",
+    "aggr A sum(a) by window(3,3)",
+    "create A[i = 1:5, j = 1:5] <int a>",
+    # 004, sections 2 and 3, with the blanks that its typesetting put in
+    "create array A<r:int,s:int>[i=1,6,2;j=1,8,2]",
+    "create sparse array A<r:int,s:int>[i=1,6,2;j=1,8,2]",
+    "SELECT A1.r * A2.s AS f INTO T\nFROM A A1 SIMILARITY JOIN A A2 ON A1.i = A2.i AND A1.j = A2.j WITH SHAPE L1(1)",
+    "CREATE ARRAY VIEW V AS\nSELECT COUNT(*) AS cnt\nFROM A A1 SIMILARITY JOIN A A2\n"
+    "ON (A1 .i = A2 .i) AND (A1 .j = A2 .j)\nWITH SHAPE L1 (1)\nGROUP BY A1 .i, A1 .j",
+    "create sparse array PTF<bright:float>[time=1,153064;ra=1,100000;dec=1,50000]",
+    "create sparse array GEO<id:int>[long=1,100000;lat=1,50000]",
+]
+
+OTHERS = r"""
+window(A, 1,1,0,0, max(v) as m)
+regrid(A, 2,2, avg(v), count(*))
+between(A, 1, 1, 2, null)
+between(A, i between 1 and 2, time >= '2012-01-01', k = 3)
+filter(between(A, 1,1,2,2), v > 3 and w is not null) into B
+project(apply(A, c, a + b, d, a * b), c, d)
+aggregate(filter(scan(A@2), v > 3), max(v) as m, count(*), i)
+select max(a) - min(a) as spread, max(a) as m from A window (i 3) having spread > 2 into B
+select sum(a*b)/sum(b) as w, coalesce(max(a), 0) from A regrid (i 2, j 2) min count 2 method naive
+select *, case when a > 1 then 'x' else lower(s) end as c from (select * from A where a > 1) X
+select A1.i, avg(A1.m) from A A1 left similarity join (filter(B, m > 1)) as A2 on A2.i = A1.i // 2 and abs(A1.m - A2.m) < 1 with shape L2(1.5), wrap (i) similarity join C with shape Hamming(1), excluding self where A1.m > 0 group by A1.i
+select count(*) from A neighbors offsets ((0, 1), (-1, 0)) on (i, j), k any wrap
+select max(a) from A as of '2026-01-01 12:00' window (i corner 2, j 3) step (j 2)
+select "window", "order" from "select" "from" where "from"."window" = 1
+create view V with (strategy = 'reassign') as select count(*) from A neighbours L1(1) deferred
+create array B as select a from A
+insert into A values (1, '2012-01-01': null, -2.5e3, 'it''s', true) with (on_duplicate = 'last')
+insert into A values (1), (2)
+import 'a.nc', 'b.nc' into T with (along = 'time')
+load A from 'x.csv' with (delimiter = ';')
+plot (select a from A) to 'x.png' as map with (width = 800)
+plot A as histogram
+update A set a = case when a > 1 then 1 end, b = -b
+drop array if exists A
+list functions
+set timing on
+set format to csv
+rollback
+select a -- the rest is a comment; select
+from A # and this
+""".strip().splitlines()  # noqa: E501
+OTHERS = [*OTHERS[:-2], "\n".join(OTHERS[-2:])]
+
+ALL = [*DESIGN, *PAPERS, *OTHERS]
