@@ -1,15 +1,18 @@
-"""Where dense data can come from: a file, another array, an ndarray, a computation. All look alike to a writer."""
+"""Where data can come from: a file, another array, an ndarray, a computation. All look alike to a writer."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Protocol
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy.typing as npt
 
 from windrow.model.box import Box
 from windrow.model.labels import Labels
 from windrow.model.schema import Schema
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 Blocks = Mapping[str, npt.NDArray[Any]]
 """Attribute name (or companion name, ``x__valid``) to the values of one box."""
@@ -30,6 +33,60 @@ class GridSource(Protocol):
 
     def read(self, box: Box) -> Blocks:
         """The values of every attribute in ``box``, and the companion of every attribute that has one."""
+        ...
+
+
+@runtime_checkable
+class CellSource(Protocol):
+    """Sparse data readable box by box. It pickles, so that a Spark worker can read its own part."""
+
+    @property
+    def schema(self) -> Schema:
+        """Dimensions, with chunk sizes that suit reading, and attributes of the data."""
+        ...
+
+    @property
+    def labels(self) -> Mapping[str, Labels]:
+        """Coordinate labels of those dimensions that have them, one label per position."""
+        ...
+
+    @property
+    def box(self) -> Box:
+        """A box that holds every cell."""
+        ...
+
+    def read(self, box: Box | None = None, attributes: Iterable[str] | None = None) -> pa.Table:
+        """The existing cells in ``box`` in the order of their coordinates: all dimensions, some or all attributes."""
+        ...
+
+    def cells_in(self, box: Box) -> int:
+        """About how many cells lie in ``box``; 0 only if there are none."""
+        ...
+
+
+@runtime_checkable
+class ComputedCells(CellSource, Protocol):
+    """Sparse data that is computed when it is read, from more cells than it gives."""
+
+    @property
+    def keep_whole(self) -> tuple[int, ...]:
+        """The axes that are best not cut, because a cut there is paid for by a halo."""
+        ...
+
+    def cells_decoded(self, results: Box) -> int:
+        """About how many cells are read for those in a box."""
+        ...
+
+    def touched_bytes(self, results: Box) -> int:
+        """Bytes read and written for a box, which decide where it runs."""
+        ...
+
+    def task_bytes(self, results: Box) -> int:
+        """Estimated peak memory of computing a box, halo and temporaries included."""
+        ...
+
+    def within(self, results: Box) -> CellSource:
+        """The same, as far as a box needs it: a task need not be told of every part of the array."""
         ...
 
 
