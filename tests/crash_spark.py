@@ -62,6 +62,7 @@ def main(folder: Path) -> None:
     database.engine._spark = deadly
     write_dense(database)
     insert_sparse(database)
+    move_windows(database)
     for _ in deadly.deaths.iterdir():
         print("a worker died")
     database.close()
@@ -107,6 +108,18 @@ def insert_sparse(database: wr.Database) -> None:
     if kept != {part.path for part in array._snapshot().parts}:
         raise AssertionError("a collection left parts that no version has")
     check(array.read()["v"].to_numpy(), expected[:5_000])
+
+
+def move_windows(database: wr.Database) -> None:
+    for name, result in (("D", "DW"), ("S", "SW")):
+        array = database.array(name)
+        extents = {array.schema.dimension_names[0]: wr.centred(7)}
+        percentile = wr.percentile(array.schema.attribute_names[0], 70)
+        array.window(extents).agg(p=percentile).store(result)
+        with wr.connect(database.path, engine="local", progress=False) as alone:
+            expected = alone.array(name).window(extents).agg(p=percentile).compute()
+        found = database.array(result).read()
+        check(*(each["p"].values if name == "D" else each["p"].to_numpy() for each in (found, expected)))
 
 
 def check(found: Any, expected: Any) -> None:

@@ -38,7 +38,8 @@ _DESIGNS = {
     "model": ("model",),
     "storage": ("storage",),
     "execution": ("execution",),
-    "operations": ("operations", "expressions", "language"),
+    "operations": ("operations",),
+    "language": ("language", "expressions"),
     "api": ("api", "formats"),
 }
 """Which layers each page under docs/design describes."""

@@ -5,7 +5,12 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
+import xarray as xr
+
+import windrow as wr
+from windrow.bench.fields import temperature_field
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -33,6 +38,9 @@ def check(value: object, stated: str) -> None:
 @pytest.mark.usefixtures("spark_session")
 def test_python_blocks_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
+    values, labels = temperature_field(lon=6, lat=5, time=40)
+    dimensions = ("lon", "lat", "time")
+    xr.Dataset({"t2m": (dimensions, values)}, labels).to_netcdf("t2m.nc", engine="h5netcdf")
     names: dict[str, object] = {"check": check, "__name__": "readme"}
     blocks = python_blocks()
     try:
@@ -40,7 +48,10 @@ def test_python_blocks_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
             exec(compile(with_checks(block), f"README.md, block {number}", "exec"), names)
     finally:
         names["db"].close()  # type: ignore[attr-defined]
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["warehouse"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["high.png", "p90.nc", "t2m.nc", "warehouse"]
+    with xr.open_dataset("p90.nc") as found:
+        wanted = wr.sliding(values, "percentile(90)", (1, 1, 30), "trailing", method="naive")
+        np.testing.assert_array_equal(found["p90"].transpose(*dimensions).values, wanted)
 
 
 def test_results_are_checked() -> None:

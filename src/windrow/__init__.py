@@ -8,12 +8,36 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING
 
+from windrow.api import accessor_hook
+
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from windrow.aggregates.aggregate import (
+        Aggregate,
+        avg,
+        count,
+        count_distinct,
+        max,
+        median,
+        min,
+        mode,
+        percentile,
+        quantile_cont,
+        quantile_disc,
+        quantile_index,
+        std,
+        std_pop,
+        sum,
+        var,
+        var_pop,
+    )
+    from windrow.aggregates.user import aggregate
     from windrow.api.array import Array, Location
     from windrow.api.batch import Batch, Report
     from windrow.api.database import Database, connect
+    from windrow.api.query import Windowed, WindowQuery
+    from windrow.api.sliding import sliding
     from windrow.errors import (
         CancelledError,
         ConflictError,
@@ -23,6 +47,7 @@ if TYPE_CHECKING:
         Error,
         ExpressionError,
         FileFormatError,
+        LanguageError,
         MachineError,
         MemoryLimitError,
         SchemaError,
@@ -37,9 +62,31 @@ if TYPE_CHECKING:
     from windrow.model.window import between, centred, corner, trailing, within
 
 _HOMES = {
+    "windrow.aggregates.aggregate": (
+        "Aggregate",
+        "avg",
+        "count",
+        "count_distinct",
+        "max",
+        "median",
+        "min",
+        "mode",
+        "percentile",
+        "quantile_cont",
+        "quantile_disc",
+        "quantile_index",
+        "std",
+        "std_pop",
+        "sum",
+        "var",
+        "var_pop",
+    ),
+    "windrow.aggregates.user": ("aggregate",),
     "windrow.api.array": ("Array", "Location"),
     "windrow.api.batch": ("Batch", "Report"),
     "windrow.api.database": ("Database", "connect"),
+    "windrow.api.query": ("WindowQuery", "Windowed"),
+    "windrow.api.sliding": ("sliding",),
     "windrow.errors": (
         "CancelledError",
         "ConflictError",
@@ -49,6 +96,7 @@ _HOMES = {
         "Error",
         "ExpressionError",
         "FileFormatError",
+        "LanguageError",
         "MachineError",
         "MemoryLimitError",
         "SchemaError",
@@ -67,6 +115,7 @@ _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
 __all__ = [
     "L1",
     "L2",
+    "Aggregate",
     "Array",
     "Attribute",
     "Batch",
@@ -84,6 +133,7 @@ __all__ = [
     "Gridding",
     "Hamming",
     "Labels",
+    "LanguageError",
     "Linf",
     "Location",
     "MachineError",
@@ -93,15 +143,38 @@ __all__ = [
     "SchemaError",
     "StoreError",
     "UnknownNameError",
+    "WindowQuery",
+    "Windowed",
+    "aggregate",
+    "avg",
     "between",
     "centred",
     "connect",
     "corner",
+    "count",
+    "count_distinct",
+    "max",
+    "median",
+    "min",
+    "mode",
     "offset_list",
     "offsets",
+    "percentile",
+    "quantile_cont",
+    "quantile_disc",
+    "quantile_index",
+    "sliding",
+    "std",
+    "std_pop",
+    "sum",
     "trailing",
+    "var",
+    "var_pop",
     "within",
 ]
+
+
+accessor_hook.install()
 
 
 def __getattr__(name: str) -> object:

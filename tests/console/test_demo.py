@@ -12,7 +12,6 @@ import pytest
 import windrow as wr
 from console.runs import done, windrow
 from windrow.bench.fields import temperature_field
-from windrow.console.moving_average import trailing_mean
 
 SMALL = ("--lon", 12, "--lat", 9, "--days", 40)
 
@@ -29,7 +28,12 @@ def test_demo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         stored = db.array("T").read()
         np.testing.assert_array_equal(stored["t"].values, values)
         np.testing.assert_array_equal(stored["time"].values, labels["time"])
-        np.testing.assert_array_equal(db.array("T30").read()["avg"].values, trailing_mean(values, 30))
+        moved = db.array("T30").read()
+    for name, call in (("p10", "percentile(10)"), ("p90", "percentile(90)")):
+        wanted = wr.sliding(values, call, (1, 1, 30), "trailing", method="naive")
+        np.testing.assert_array_equal(moved[name].values, wanted)
+    means = wr.sliding(values, "avg", (1, 1, 30), "trailing", method="naive")
+    np.testing.assert_allclose(moved["avg"].values, means, rtol=1e-12)
 
     again = done("demo", *SMALL, "--out", "again.png")
     assert "T30@1" in again

@@ -9,6 +9,7 @@ from typing import Any
 from windrow.aggregates.definitions import DEFINITIONS, Definition, definition
 from windrow.errors import DataError
 from windrow.kernels.ranks import RankTable
+from windrow.model.types import DataType
 
 _CALL = re.compile(r"\s*([A-Za-z_]\w*)\s*(?:\(\s*(.*?)\s*\))?\s*\Z", re.DOTALL)
 
@@ -40,6 +41,12 @@ class Aggregate:
             found: Definition = self.user.definition
             return found
         return definition(self.name)
+
+    def check(self, found: DataType) -> None:
+        """Refuse, before any work, values of a type that the aggregate cannot take."""
+        self.definition.check_type(found)
+        if self.user is not None:
+            self.user.check(found)
 
     def of(self, attribute: str) -> Aggregate:
         """The same aggregate of another attribute."""

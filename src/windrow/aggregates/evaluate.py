@@ -21,6 +21,8 @@ Array = npt.NDArray[Any]
 Mask = npt.NDArray[np.bool_]
 
 METHODS = ("auto", "incremental", "naive")
+ROWS_BYTES = 2**18
+"""Rows that are divided twice while they are in the cache."""
 
 
 class WindowKernel(Protocol):
@@ -107,6 +109,9 @@ class Evaluation:
         if found.name == "string":
             return self._of_strings(aggregate, column)
         outcome = self._outcome(aggregate, column)
+        if aggregate.name == "avg" and outcome.counts is None:
+            averages = _shared_out(outcome.reals, clipped_counts(self.shape, self.sweeps))
+            return self._masked(averages, outcome, definition.least, aggregate)
         if definition.divides:
             outcome = outcome._replace(counts=self._counts(aggregate, outcome))
         return self._masked(definition.finish(outcome, found), outcome, definition.least, aggregate)
@@ -146,6 +151,8 @@ class Evaluation:
         name = str(aggregate.attribute)
         if name not in self._coded:
             ordered, codes = np.unique(column.values, return_inverse=True)
+            if not len(ordered):  # without cells every result is missing, but something must stand there
+                ordered = np.array([""], column.values.dtype)
             numbers = codes.reshape(column.values.shape).astype(np.int64)
             self._coded[name] = (Column(numbers, column.present), ordered)
         coded, ordered = self._coded[name]
@@ -176,3 +183,17 @@ class Evaluation:
             counts = clipped_counts(self.shape, self.sweeps)
             inside = [(c == s.width).astype(np.int64) for c, s in zip(counts, self.sweeps, strict=True)]
         return outer_product(inside).astype(bool)
+
+
+def _shared_out(totals: Array, covered: Sequence[npt.NDArray[np.int64]]) -> Array:
+    """Totals of windows in which nothing is missing, divided by their cells; no array of all counts is made."""
+    *leading, last = [np.maximum(counts, 1) for counts in covered]
+    rows = totals.reshape(-1, len(last))
+    lengths, widths = outer_product(leading).reshape(-1, 1).astype(np.float64), last.astype(np.float64)
+    averages = np.empty(rows.shape)
+    at_once = max(1, ROWS_BYTES // max(8, 8 * len(last)))
+    for start in range(0, len(rows), at_once):
+        part = averages[start : start + at_once]
+        np.divide(rows[start : start + at_once], lengths[start : start + at_once], out=part)
+        np.divide(part, widths, out=part)
+    return averages.reshape(totals.shape)

@@ -11,11 +11,14 @@ from collections.abc import Callable
 from importlib.metadata import entry_points
 from typing import Any
 
+import numpy as np
+
 from windrow.aggregates.aggregate import Aggregate
 from windrow.aggregates.definitions import DEFINITIONS, Definition
 from windrow.errors import DataError, UnknownNameError, nearest
 from windrow.kernels.results import Outcome
-from windrow.kernels.user import StateFunctions
+from windrow.kernels.sweep import Sweep
+from windrow.kernels.user import StateFunctions, user_windows
 from windrow.model.schema import check_name
 from windrow.model.types import DataType, data_type
 
@@ -45,6 +48,11 @@ class UserAggregate:
             mergeable=self.functions.merge is not None,
             removable=self.functions.remove is not None,
         )
+
+    def check(self, found: DataType) -> None:
+        """Compile it for a type and try it on two cells, so that what cannot work fails before any work."""
+        sample = np.ones(2, found.dtype)
+        user_windows(self.functions, sample, None, [Sweep(0, 2, -1, 0)], self.result.dtype)
 
     def __repr__(self) -> str:
         return f"<windrow aggregate {self.name}: {self.functions.strategy}, gives {self.result}>"

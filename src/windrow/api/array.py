@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from windrow.api.batch import Grid, Report
     from windrow.api.database import Database
     from windrow.api.describe import Description
+    from windrow.api.query import Windowed
     from windrow.expressions.nodes import Node
     from windrow.operations.cell_tasks import Duplicates
     from windrow.storage.records import ArrayRecord, ChunkStatistics, VersionRecord
@@ -198,6 +199,43 @@ class Array:
             return dense_frame(executor, snapshot, box)
         return sparse_frame(executor, snapshot, box if selection else None)
 
+    # Windows
+
+    def window(
+        self,
+        extents: Mapping[str, Any] | None = None,
+        /,
+        *,
+        boundary: str = "clip",
+        min_count: int = 0,
+        step: Any = 1,
+        **dimensions: Any,
+    ) -> Windowed:
+        """A window around every cell: ``A.window(i=3, time=wr.trailing("30 days")).agg(m=wr.max("a"))``.
+
+        A number is a width from the cell on; ``wr.centred``, ``wr.trailing``, ``wr.between`` and ``.wrap()`` say
+        otherwise. Dimensions that are not named have a width of 1. ``boundary`` is "clip" or "drop", ``min_count``
+        the fewest present values that give a result, ``step`` evaluates every so many cells.
+        """
+        from windrow.api.query import windowed
+
+        options = {"boundary": boundary, "min_count": min_count, "step": step}
+        return windowed(self, {**(extents or {}), **dimensions}, options)
+
+    def regrid(
+        self,
+        sizes: Mapping[str, Any] | None = None,
+        /,
+        *,
+        boundary: str = "clip",
+        min_count: int = 0,
+        **dimensions: Any,
+    ) -> Windowed:
+        """Blocks side by side, one result each: ``A.regrid(i=2, j=2).agg(m=wr.avg("a"))``."""
+        from windrow.api.query import regridded
+
+        return regridded(self, {**(sizes or {}), **dimensions}, {"boundary": boundary, "min_count": min_count})
+
     # Writing
 
     def write(
@@ -288,8 +326,8 @@ class Array:
         """This array at one version: what reads it in several steps must not meet two of them."""
         if self._pinned is not None:
             return self
-        record = self._record()
-        return Array(self._database, self._name, self._database.catalog.version(record), record)
+        record, version = self._database.catalog.current(self._name)
+        return Array(self._database, self._name, version, record)
 
     def _version(self) -> VersionRecord:
         return self._pinned or self._database.catalog.version(self._record())

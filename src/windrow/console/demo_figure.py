@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from windrow.errors import MachineError, StoreError
+from windrow.errors import StoreError
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -27,12 +26,8 @@ class Course:
     lon: float
     lat: float
     values: xr.DataArray
-    averages: xr.DataArray
-
-
-def require_matplotlib() -> None:
-    if importlib.util.find_spec("matplotlib") is None:
-        raise MachineError("the picture needs matplotlib", got="none", hint="pip install 'windrow[plot]'")
+    windows: xr.Dataset
+    """Mean (avg) and percentiles (p10, p90) of the days before."""
 
 
 def draw(day: xr.DataArray, courses: Sequence[Course], width: int, path: Path) -> None:
@@ -86,10 +81,12 @@ def _draw_map(axes: Axes, day: xr.DataArray, courses: Sequence[Course]) -> Any:
 def _draw_courses(axes: Axes, courses: Sequence[Course], width: int) -> None:
     for course, colour in zip(courses, COLOURS, strict=False):
         times = course.values.time.values
+        low, mean, high = (course.windows[name].values - FREEZING for name in ("p10", "avg", "p90"))
+        axes.fill_between(times, low, high, color=colour, linewidth=0, alpha=0.18)
         axes.plot(times, course.values.values - FREEZING, color=colour, linewidth=0.7, alpha=0.45)
-        place = _place(course.lat, course.lon)
-        axes.plot(times, course.averages.values - FREEZING, color=colour, linewidth=2.2, label=place)
-    axes.set_title(f"The year, each day (thin) and over the last {width} days (bold)", loc="left", fontweight="bold")
+        axes.plot(times, mean, color=colour, linewidth=2.2, label=_place(course.lat, course.lon))
+    title = f"The year, each day (thin) and the last {width} days: mean (bold), 10th to 90th percentile (band)"
+    axes.set_title(title, loc="left", fontweight="bold")
     axes.set_ylabel("temperature, °C")
     axes.set_xlabel("date")
     axes.grid(axis="y", color="#dddddd", linewidth=0.8)

@@ -8,17 +8,19 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 import numpy as np
 import numpy.typing as npt
 
+import windrow as wr
 from windrow.api.array import Array
 from windrow.api.database import Database
 from windrow.api.describe import counted, human_bytes
+from windrow.api.plotting import require_matplotlib
 from windrow.bench.fields import METADATA, TemperatureSource, temperature_field
-from windrow.console.demo_figure import Course, draw, require_matplotlib
-from windrow.console.moving_average import MovingAverage, trailing_mean
+from windrow.console.demo_figure import Course, draw
 from windrow.console.settings import Settings
 from windrow.errors import CorruptionError, SchemaError
 from windrow.execution.executor import Job
@@ -26,7 +28,10 @@ from windrow.execution.java import find_java
 from windrow.model.box import Box
 from windrow.storage.dense import DenseSnapshot
 
-FIELD, AVERAGE = "T", "T30"
+if TYPE_CHECKING:
+    import xarray as xr
+
+FIELD, WINDOWS = "T", "T30"
 DAYS = 30
 MAKER = "windrow demo"
 PLACES = ((13.75, 52.5), (140.0, 35.0), (151.25, -33.75))
@@ -50,13 +55,13 @@ def run_demo(settings: Settings, out: Path, lon: int, lat: int, days: int) -> No
     with settings.connect(engine="spark") as db:
         _start_spark(db, steps)
         _read_back(db, steps, array.name, values)
-        _average(db, steps, values)
+        _windows(db, steps, values)
         with steps.timed("drew a picture") as step:
             _draw(db, out)
             step.text = f"{out}, {human_bytes(out.stat().st_size)}"
     click.echo(f"done in {time.perf_counter() - began:.1f} s; both arrays are in {settings.db}. Now try:")
     click.echo(f"  windrow list --db {settings.db}")
-    click.echo(f"  windrow describe {AVERAGE} --db {settings.db}")
+    click.echo(f"  windrow describe {WINDOWS} --db {settings.db}")
     click.echo(f"  windrow export {FIELD} july.csv --select time=2012-07 --select lat=52.5 --db {settings.db}")
 
 
@@ -85,14 +90,14 @@ class _Steps:
 
 def _clear(db: Database) -> None:
     """Remove what an earlier demo stored, and nothing else."""
-    for name in (FIELD, AVERAGE):
+    for name in (FIELD, WINDOWS):
         if name in db and not any(of.get("source") == MAKER for of in db.array(name)._record().metadata.values()):
             raise SchemaError(
                 f"the demo stores an array {name}, and the warehouse has one that is not the demo's",
                 got=repr(db.array(name)),
                 hint="Give the demo a warehouse of its own: windrow demo --db demo-warehouse",
             )
-    for name in (FIELD, AVERAGE):
+    for name in (FIELD, WINDOWS):
         if name in db:
             db.drop(name)
 
@@ -149,30 +154,47 @@ def _read_back(db: Database, steps: _Steps, name: str, values: Float32Array) -> 
             raise CorruptionError(f"array {FIELD}@{array.version}: the cells {box} are not those written")
 
 
-def _average(db: Database, steps: _Steps, values: Float32Array) -> None:
-    snapshot = db.array(FIELD)._snapshot()
-    assert isinstance(snapshot, DenseSnapshot)
-    source = MovingAverage(snapshot, "t", "time", DAYS)
-    with steps.timed("averaged it") as step:
-        described = {"avg": {"units": "K", "long_name": f"mean of the last {DAYS} days", "source": MAKER}}
-        array = db.create(AVERAGE, source.schema, labels=source.labels, metadata=described)
-        array.write(source)
+def _windows(db: Database, steps: _Steps, values: Float32Array) -> None:
+    query = (
+        db.array(FIELD)
+        .window(time=wr.trailing(DAYS))
+        .agg(avg=wr.avg("t"), p10=wr.percentile("t", 10), p90=wr.percentile("t", 90))
+    )
+    with steps.timed("moved windows") as step:
+        meanings = {"avg": "mean", "p10": "10th percentile", "p90": "90th percentile"}
+        described = {
+            name: {"units": "K", "long_name": f"{meaning} of the last {DAYS} days", "source": MAKER}
+            for name, meaning in meanings.items()
+        }
+        array = db.create(WINDOWS, query.schema, labels=db.array(FIELD).labels, metadata=described)
+        query.store(WINDOWS)
         step.bytes = values.nbytes
-        step.text = f"on Spark, each day with the {DAYS - 1} before it, into {AVERAGE}@{array.version}"
+        text = f"on Spark, mean and percentiles of each day with the {DAYS - 1} before it"
+        step.text = f"{text}, into {WINDOWS}@{array.version}"
     last = values.shape[0]
-    stored = array.read(lon=last)["avg"].values
-    if not np.array_equal(stored[0], trailing_mean(values[-1], DAYS)):
-        raise CorruptionError(f"array {AVERAGE}@{array.version}: the averages at lon={last} are not those of the field")
+    _check(array.read(lon=last), values[-1], f"array {WINDOWS}@{array.version}, lon={last}")
+
+
+def _check(stored: xr.Dataset, values: Float32Array, where: str) -> None:
+    """Compare one longitude with windows cut out one by one."""
+    for end in range(values.shape[1]):
+        window = np.sort(values[:, max(0, end + 1 - DAYS) : end + 1], axis=1)
+        count = window.shape[1]
+        wanted = {f"p{percent}": window[:, min(count, percent * count // 100 + 1) - 1] for percent in (10, 90)}
+        same = all(np.array_equal(stored[name].values[0, :, end], column) for name, column in wanted.items())
+        means = window.mean(axis=1, dtype=np.float64)
+        if not same or not np.allclose(stored["avg"].values[0, :, end], means, rtol=1e-12, atol=0):
+            raise CorruptionError(f"{where}: day {end + 1} is not what its window says")
 
 
 def _draw(db: Database, out: Path) -> None:
-    temperatures, averages = db.array(FIELD), db.array(AVERAGE)
+    temperatures, windows = db.array(FIELD), db.array(WINDOWS)
     labels = temperatures.labels
     courses = []
     for east, north in PLACES:
         lon, lat = (int(np.abs(labels[n].values - at).argmin()) + 1 for n, at in (("lon", east), ("lat", north)))
         chosen = {"lon": lon, "lat": lat}
-        values, means = temperatures.read(**chosen)["t"], averages.read(**chosen)["avg"]
-        courses.append(Course(float(values.lon[0]), float(values.lat[0]), values[0, 0], means[0, 0]))
+        values, moving = temperatures.read(**chosen)["t"], windows.read(**chosen)
+        courses.append(Course(float(values.lon[0]), float(values.lat[0]), values[0, 0], moving.isel(lon=0, lat=0)))
     day = temperatures.read(time=min(MAP_DAY, temperatures.shape[2]))["t"]
     draw(day, courses, DAYS, out)

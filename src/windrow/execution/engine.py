@@ -87,12 +87,13 @@ class Engine:
 
     def choose(self, touched_bytes: int) -> Executor:
         """The executor for work that touches so many bytes."""
-        if self.name == "local":
-            return self.local
-        if self.name == "spark":
-            return self.spark()
+        return self.spark() if self.goes_to_spark(touched_bytes) else self.local
+
+    def goes_to_spark(self, touched_bytes: int) -> bool:
+        if self.name != "auto":
+            return self.name == "spark"
         pays_from = RUNNING_SPARK_PAYS_FROM if self.spark_is_running else SPARK_PAYS_FROM
-        return self.spark() if touched_bytes >= pays_from else self.local
+        return touched_bytes >= pays_from
 
     @property
     def spark_is_running(self) -> bool:

@@ -1,7 +1,8 @@
 """Runs tasks on Spark. Spark schedules and retries; the workers touch the bytes.
 
 A task that finds a windrow error returns it instead of raising it: bad data is bad on every try, and Spark would try
-four times. Anything else is raised, so that Spark does try again.
+four times. A function that makes rows puts it into a row, which the next function finds. Anything else is raised, so
+that Spark does try again.
 """
 
 from __future__ import annotations
@@ -27,14 +28,20 @@ from windrow.execution.executor import (
     check_memory,
     is_sort_key,
 )
+from windrow.model.schema import CHUNK_COLUMN
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 _RECEIPT = "receipt binary"
+_FAILURE = pa.field(f"{CHUNK_COLUMN} failure", pa.binary())
+"""A column for an error met on the way, under a name that no column of a user's can have."""
+
 _POLL_SECONDS = 0.05
 _RAISED = re.compile(r"windrow\.errors\.(?P<kind>\w+): (?P<message>.+)")
 """A windrow error in a Python worker's trace, from a function that makes a frame and so has no receipt to put it in."""
+
+RowFunction = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 
 class SparkExecutor:
@@ -58,7 +65,7 @@ class SparkExecutor:
         if not job.tasks:
             return []
         # One partition a task; Spark keeps the order of partitions in what it collects.
-        pickled = [pickle.dumps(task, protocol=5) for task in job.tasks]
+        pickled = _pickled(job.tasks)
         context = self.session.sparkContext
         outcomes = context.parallelize(pickled, len(pickled)).map(_guarded(job.function))
         return _opened(self._collect(job.label, outcomes.collect))
@@ -77,16 +84,18 @@ class SparkExecutor:
         outcomes = arranged.mapInArrow(_guarded_batches(function), _RECEIPT)
         return _opened([row[0] for row in self._collect(label, outcomes.collect)])
 
-    def map_batches(
-        self, rows: DataFrame, function: Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
-    ) -> DataFrame:
-        """The frame after a function of its batches, whose columns are found by trying it on no rows."""
+    def map_batches(self, rows: DataFrame, function: RowFunction) -> DataFrame:
+        """The frame after a function of its batches, whose columns are found by trying it on no rows.
+
+        An error travels in a column of its own, which ``map_sorted`` and ``map_grouped`` take out again.
+        """
         from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 
         zone = self.session.conf.get("spark.sql.session.timeZone")
         empty = pa.RecordBatch.from_pylist([], to_arrow_schema(rows.schema, timezone=zone))
         fields = next(iter(function(iter([empty])))).schema
-        return rows.mapInArrow(function, from_arrow_schema(fields))
+        made = pa.schema([*(field.with_nullable(True) for field in fields), _FAILURE])
+        return rows.mapInArrow(_with_failure(function, fields), from_arrow_schema(made))
 
     def read_parquet(self, paths: Sequence[str]) -> DataFrame:
         # Off by default in Spark, which would hand on damaged pages as if they were whole.
@@ -98,7 +107,7 @@ class SparkExecutor:
         """A lazy DataFrame of the rows that each task yields."""
         from pyspark.sql.pandas.types import from_arrow_schema
 
-        held = [pickle.dumps(task, protocol=5) for task in tasks]
+        held = _pickled(tasks)
 
         def rows(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             for batch in batches:
@@ -151,6 +160,13 @@ class SparkExecutor:
             self._progress(label, done, total)
 
 
+def _pickled(tasks: Sequence[Any]) -> list[bytes]:
+    """Tasks as bytes; functions that a user defined in a notebook travel by value."""
+    from pyspark.cloudpickle import dumps
+
+    return [dumps(task, protocol=5) for task in tasks]  # type: ignore[no-untyped-call]
+
+
 def _guarded(function: Callable[[Any], Any]) -> Callable[[bytes], bytes]:
     def guarded(pickled: bytes) -> bytes:
         try:
@@ -163,10 +179,34 @@ def _guarded(function: Callable[[Any], Any]) -> Callable[[bytes], bytes]:
     return guarded
 
 
+def _with_failure(function: RowFunction, fields: pa.Schema) -> RowFunction:
+    """The function, which after an error ends with a row that holds nothing else."""
+
+    def guarded(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        try:
+            for batch in function(batches):
+                yield batch.append_column(_FAILURE, pa.nulls(batch.num_rows, _FAILURE.type))
+        except Error as error:
+            row = [pa.nulls(1, field.type) for field in fields] + [pa.array([pickle.dumps(error)], _FAILURE.type)]
+            yield pa.record_batch(row, names=[*fields.names, _FAILURE.name])
+
+    return guarded
+
+
+def _without_failure(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The batches as they were before ``_with_failure``; its error is raised."""
+    for batch in batches:
+        if _FAILURE.name in batch.schema.names:
+            for failure in batch.column(_FAILURE.name).drop_null().to_pylist():
+                raise pickle.loads(failure)
+            batch = batch.drop_columns([_FAILURE.name])
+        yield batch
+
+
 def _guarded_batches(function: BatchFunction[Any]) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     def guarded(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         try:
-            outcome = pickle.dumps(function(batches), protocol=5)
+            outcome = pickle.dumps(function(_without_failure(batches)), protocol=5)
         except Error as error:
             outcome = pickle.dumps(error)
         yield pa.record_batch([pa.array([outcome], pa.binary())], names=["receipt"])

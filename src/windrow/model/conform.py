@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, date, datetime
 from typing import Any
 
 import numpy as np
@@ -69,10 +70,19 @@ def _from_objects(values: Values, present: Valid | None, attribute: Attribute) -
             if not all(isinstance(value, str) for value in filled.ravel()):
                 raise TypeError("not text")
             return filled.astype(np.dtypes.StringDType()), present
+        if attribute.type.name == "datetime" and all(isinstance(v, date | np.datetime64) for v in filled.ravel()):
+            return np.array([_utc(value) for value in filled.ravel()], "M8[us]").reshape(values.shape), present
         guess = np.array(filled.ravel().tolist()).reshape(values.shape)
         return guess, present
     except (TypeError, ValueError, OverflowError) as error:
         raise _mismatch(attribute, f"Python objects ({error})") from None
+
+
+def _utc(moment: Any) -> Any:
+    """Datetimes have no time zone of their own: those that do are taken at UTC."""
+    if isinstance(moment, datetime) and moment.tzinfo is not None:
+        return moment.astimezone(UTC).replace(tzinfo=None)
+    return moment
 
 
 def _mismatch(attribute: Attribute, got: object) -> DataError:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,12 +16,9 @@ from windrow.model.box import Box
 from windrow.model.labels import Labels
 from windrow.model.schema import Attribute, Schema
 from windrow.model.source import Blocks, GridSource
-from windrow.model.window import Extent
+from windrow.operations.blocks import computed_blocks
 from windrow.plan.axes import AxisPlan
 from windrow.plan.windows import WindowPlan, needed_attributes
-
-BLOCK_BYTES = 96 * 2**20
-"""The largest input block, halo included, unless one result chunk needs more."""
 
 WORKING_COPIES = 4
 """How often a task holds its input: as read, as float64, as intermediate results, as taken round a border."""
@@ -57,6 +54,18 @@ class WindowSource:
         outputs = results.size * (24 + self.schema.cell_bytes)
         return int(read * (stored + (WORKING_COPIES - 1) * max(8, widest)) + outputs)
 
+    def cells_decoded(self, results: Box) -> int:
+        """How many stored cells are read for a box of results, in whole chunks."""
+        axes = self.plan.axes(results)
+        read = Box(tuple(axis.lo for axis in axes), tuple(axis.hi for axis in axes))
+        return (self.source.schema.grid.aligned(read) & self.plan.bounds).size
+
+    def touched_bytes(self, results: Box) -> int:
+        """What decides between this process and Spark: bytes read and written."""
+        names = needed_attributes(self.plan.aggregates)
+        stored = sum(self.plan.schema.attribute(name).type.itemsize for name in names)
+        return self.cells_decoded(results) * stored + results.size * self.schema.cell_bytes
+
     def read(self, box: Box) -> Blocks:
         axes = self.plan.axes(box)
         columns = self._columns(axes)
@@ -90,20 +99,7 @@ class WindowSource:
 
     def _border(self, box: Box, axes: list[AxisPlan]) -> list[Any]:
         """For each axis, which results' windows leave the array there; a block's own border does not count."""
-        outside = []
-        for number in range(len(axes)):
-            extent = self.plan.resolved.extents[number]
-            position = (
-                self.plan.bounds.lo[number]
-                + (np.arange(box.lo[number], box.hi[number] + 1) - self.plan.bounds.lo[number])
-                * self.plan.window.step[number]
-            )
-            if extent.wraps or not isinstance(extent, Extent):
-                outside.append(np.zeros(len(position), bool))
-            else:
-                low = position + extent.start < self.plan.bounds.lo[number]
-                outside.append(low | (position + extent.stop > self.plan.bounds.hi[number]))
-        return outside
+        return [self.plan.outside(axis, box.lo[axis], box.hi[axis]) for axis in range(len(axes))]
 
 
 def _read(source: GridSource, box: Box, names: tuple[str, ...]) -> Blocks:
@@ -137,19 +133,6 @@ def _stored(result: Result, attribute: Attribute) -> dict[str, Any]:
     return blocks
 
 
-def window_blocks(source: WindowSource, executor: Executor, box: Box) -> list[Box]:
-    """Cut results into blocks along result chunks, so that each fits a worker and halos stay small."""
-    limit = min(BLOCK_BYTES * WORKING_COPIES, executor.worker_memory // 2)
-    share = -(-box.size // executor.workers)
-    cells = share
-    grid = source.schema.grid
-    blocks = grid.blocks(box, cells, source.keep_whole)
-    while blocks and max(map(source.task_bytes, blocks)) > limit and cells > grid.chunk_cells:
-        cells = max(grid.chunk_cells, cells // 2)
-        blocks = grid.blocks(box, cells, source.keep_whole)
-    return blocks
-
-
 @dataclass(frozen=True)
 class ComputeBlock:
     """A task: compute one box of results and return it."""
@@ -164,17 +147,29 @@ def compute_block(task: ComputeBlock) -> Blocks:
 
 def compute(engine: Engine, source: WindowSource, box: Box) -> Blocks:
     """The results in ``box``, gathered in this process."""
-    executor = engine.choose(source.task_bytes(box))
-    blocks = window_blocks(source, executor, box)
-    largest = max(map(source.task_bytes, blocks), default=0)
-    tasks = [ComputeBlock(source, block) for block in blocks]
-    pieces = executor.run(Job("computing windows", compute_block, tasks, largest))
-    if len(pieces) == 1:
-        return pieces[0]
     gathered: dict[str, Any] = {}
-    for block, piece in zip(blocks, pieces, strict=True):
+    executor = engine.choose(source.touched_bytes(box))
+    blocks = computed_blocks(source, source.schema.grid, box, executor)
+    for block, piece in zip(blocks, _run(executor, source, blocks), strict=True):
+        if block == box:
+            return piece
         for name, values in piece.items():
             if name not in gathered:
                 gathered[name] = np.empty(box.shape, values.dtype)
             gathered[name][block.slices(box.lo)] = values
     return gathered
+
+
+def stream(engine: Engine, source: WindowSource, box: Box) -> Iterator[tuple[Box, Blocks]]:
+    """The results in ``box`` block by block, as many at a time as there are workers."""
+    executor = engine.choose(source.touched_bytes(box))
+    blocks = computed_blocks(source, source.schema.grid, box, executor)
+    for start in range(0, len(blocks), executor.workers):
+        together = blocks[start : start + executor.workers]
+        yield from zip(together, _run(executor, source, together), strict=True)
+
+
+def _run(executor: Executor, source: WindowSource, blocks: Sequence[Box]) -> list[Blocks]:
+    largest = max(map(source.task_bytes, blocks), default=0)
+    tasks = [ComputeBlock(source, block) for block in blocks]
+    return executor.run(Job("computing windows", compute_block, tasks, largest))

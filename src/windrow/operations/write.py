@@ -4,18 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from windrow.errors import DataError
 from windrow.execution.engine import Engine
 from windrow.execution.executor import Executor, Job
-from windrow.expressions.nodes import Node
 from windrow.model.box import Box
+from windrow.model.grid import ChunkGrid
 from windrow.model.labels import Labels
 from windrow.model.schema import MOST_CELLS, Schema
 from windrow.model.source import GridSource
+from windrow.operations.blocks import ComputedSource, computed_blocks
 from windrow.operations.sources import MemorySource, UpdatedSource, narrowed
-from windrow.storage.dense import BlockReceipt, BlockWrite, DenseStore, bounded, write_block
+from windrow.storage.dense import bounded
+from windrow.storage.dense_blocks import BlockReceipt, BlockWrite, write_block
+from windrow.storage.dense_store import DenseStore
 from windrow.storage.transaction import WorkingArray
+
+if TYPE_CHECKING:
+    from windrow.expressions.nodes import Node
 
 BLOCK_BYTES = 64 * 2**20
 """The largest block a task writes, if chunks allow it."""
@@ -37,11 +44,32 @@ def write(
     reshape(working, region, labels or {})
     shift = tuple(there - here for there, here in zip(region.lo, source.schema.lo, strict=True))
     size = region.size * working.schema.cell_bytes
+    if isinstance(source, ComputedSource):
+        size = source.touched_bytes(source.schema.box())
     executor = engine.local if isinstance(source, MemorySource) and engine.name == "auto" else engine.choose(size)
-    blocks = working.schema.grid.blocks(region, _block_cells(working.schema, region, executor))
+    if isinstance(source, ComputedSource):
+        blocks = _computed_blocks(source, working, region, shift, executor)
+        memory = max(source.task_bytes(box.shift([-s for s in shift])) for box in blocks)
+    else:
+        blocks = working.schema.grid.blocks(region, _block_cells(working.schema, region, executor))
+        memory = 0
     tasks = [(narrowed(source, box.shift([-s for s in shift])), box, shift) for box in blocks]
-    run_blocks(executor, working, tasks, f"writing {working.record.name}")
+    run_blocks(executor, working, tasks, f"writing {working.record.name}", memory)
     return region.size
+
+
+def _computed_blocks(
+    source: ComputedSource, working: WorkingArray, region: Box, shift: tuple[int, ...], executor: Executor
+) -> list[Box]:
+    """Blocks along the chunks of the array that is written, chosen by what it costs to compute them."""
+    back = [-s for s in shift]
+    grid = working.schema.grid
+    moved = ChunkGrid(
+        tuple(lo - s for lo, s in zip(grid.lo, shift, strict=True)),
+        tuple(None if hi is None else hi - s for hi, s in zip(grid.hi, shift, strict=True)),
+        grid.chunk,
+    )
+    return [box.shift(shift) for box in computed_blocks(source, moved, region.shift(back), executor)]
 
 
 def run_blocks(
@@ -49,8 +77,12 @@ def run_blocks(
     working: WorkingArray,
     pieces: Sequence[tuple[GridSource, Box, tuple[int, ...]]],
     label: str,
+    computing: int = 0,
 ) -> int:
-    """Write blocks through forked sessions, and commit what they wrote to the store; returns the cells changed."""
+    """Write blocks through forked sessions, and commit what they wrote to the store; returns the cells changed.
+
+    ``computing`` is the memory that a task needs before it has its block.
+    """
     store = DenseStore(working.path)
     repository, session = store.begin()
     tasks = [
@@ -58,7 +90,7 @@ def run_blocks(
         for source, box, shift in pieces
     ]
     largest = max((box.size for _, box, _ in pieces), default=0) * working.schema.cell_bytes
-    receipts = executor.run(Job(label, write_block, tasks, COPIES * largest))
+    receipts = executor.run(Job(label, write_block, tasks, max(computing, COPIES * largest)))
     keep_blocks(working, store.finish(repository, session, receipts, label), receipts)
     return sum(receipt.cells for receipt in receipts)
 

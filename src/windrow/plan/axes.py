@@ -63,8 +63,7 @@ def plan_label_axis(extent: LabelExtent, step: int, results: Span, bounds: Span,
     """A window given in label units, where labels do not lie at equal steps."""
     if extent.wraps:
         raise SchemaError("a window in label units cannot wrap where labels do not lie at equal steps", got=str(extent))
-    before, after = label_reach(extent, labels)
-    lows, highs = labels.neighbour_ranges(before, after)
+    lows, highs = label_ranges(extent, labels)
     positions = (np.arange(results[0], results[1] + 1, dtype=np.int64) - bounds[0]) * step
     lo, hi = lows[positions], highs[positions]
     start = min(int(lo.min()), int(positions[0]))
@@ -72,8 +71,23 @@ def plan_label_axis(extent: LabelExtent, step: int, results: Span, bounds: Span,
     return AxisPlan(bounds[0] + start, bounds[0] + stop, VariableSweep(lo - start, hi - start))
 
 
-def label_reach(extent: LabelExtent, labels: Labels) -> tuple[int | float, int | float]:
-    """How far before and after its own label a window reaches."""
+def label_ranges(extent: LabelExtent, labels: Labels) -> tuple[Int64Array, Int64Array]:
+    """For each cell, the first and last position of its window.
+
+    As with numbers of cells, a window of 30 days over daily labels holds 30 of them: what is exactly 30 days away is
+    outside. ``within`` reaches just as far both ways, and takes in what lies on its border.
+    """
+    before, after = _label_reach(extent, labels)
+    open_before, open_after = extent.anchor == "trailing", extent.anchor in ("corner", "centred")
+    return labels.neighbour_ranges(before, after, open_before=open_before, open_after=open_after)
+
+
+def label_outside(extent: LabelExtent, labels: Labels) -> npt.NDArray[np.bool_]:
+    """For each cell, whether its window reaches past the first or the last label."""
+    return labels.reaching_outside(*_label_reach(extent, labels))
+
+
+def _label_reach(extent: LabelExtent, labels: Labels) -> tuple[int | float, int | float]:
     amount = labels.parse_extent(f"{extent.amount} {extent.unit}".strip())
     if extent.anchor == "within":
         return amount, amount
@@ -98,7 +112,7 @@ def in_cells(window: Window, labels: Mapping[str, Labels]) -> Window:
 def _regular(extent: LabelExtent, labels: Labels) -> Extent | LabelExtent:
     if len(labels) < 2 or not labels.is_regular:
         return extent
-    lows, highs = labels.neighbour_ranges(*label_reach(extent, labels))
+    lows, highs = label_ranges(extent, labels)
     positions = np.arange(len(labels), dtype=np.int64)
     # Windows at the ends are clipped; the widest ones, in between, show how far the window reaches.
     found = Extent(int((lows - positions).min()), int((highs - positions).max()))

@@ -7,12 +7,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 
+import numpy as np
+import numpy.typing as npt
+
 from windrow.aggregates.aggregate import Aggregate
 from windrow.model.box import Box
 from windrow.model.labels import Labels
 from windrow.model.schema import Attribute, Dimension, Schema
+from windrow.model.types import TYPES
 from windrow.model.window import Extent, LabelExtent, Window
-from windrow.plan.axes import AxisPlan, in_cells, plan_axis, plan_label_axis
+from windrow.plan.axes import AxisPlan, in_cells, label_outside, label_ranges, plan_axis, plan_label_axis
 
 
 @dataclass(frozen=True)
@@ -30,7 +34,11 @@ class WindowPlan:
         for _, aggregate in self.aggregates:
             if aggregate.attribute is not None:
                 attribute = self.schema.attribute(aggregate.attribute)
-                aggregate.definition.check_type(attribute.type)
+                aggregate.check(attribute.type)
+        labels = dict(self.labels)
+        for name, extent in zip(self.window.dimensions, self.resolved.extents, strict=True):
+            if isinstance(extent, LabelExtent):
+                label_ranges(extent, labels[name])  # refuses labels without distances, and units that are not theirs
 
     @cached_property
     def resolved(self) -> Window:
@@ -43,19 +51,24 @@ class WindowPlan:
 
     @cached_property
     def result_schema(self) -> Schema:
-        """The array that comes out: dense, with the input's dimensions as far as steps leave them."""
+        """The array that comes out: dense or sparse as the input is, with its dimensions as far as steps leave them.
+
+        A dense result has the cells that are there now; a sparse one may grow as its input does.
+        """
         dimensions = []
         for axis, dimension in enumerate(self.schema.dimensions):
             step = self.window.step[axis]
             chunk = None if dimension.chunk is None else max(1, -(-dimension.chunk // step))
-            dimensions.append(Dimension(dimension.name, dimension.lo, self.results.hi[axis], chunk))
+            growing = self.schema.sparse and dimension.growing
+            hi = None if growing else self.results.hi[axis]
+            dimensions.append(Dimension(dimension.name, dimension.lo, hi, chunk))
         attributes = tuple(self._attribute(name, aggregate) for name, aggregate in self.aggregates)
-        return Schema(tuple(dimensions), attributes).with_chunks()
+        return Schema(tuple(dimensions), attributes, self.schema.sparse).with_chunks()
 
     def _attribute(self, name: str, aggregate: Aggregate) -> Attribute:
         definition = aggregate.definition
         source = None if aggregate.attribute is None else self.schema.attribute(aggregate.attribute)
-        kind = definition.result(source.type if source is not None else self.schema.attributes[0].type)
+        kind = definition.result(TYPES["int64"] if source is None else source.type)
         certain = (
             definition.least == 0 if self.window.boundary == "clip" and self.window.min_count == 0 else False
         ) or self._always_present(aggregate)
@@ -90,6 +103,16 @@ class WindowPlan:
             else:
                 plans.append(plan_axis(extent, step, span, bounds))
         return plans
+
+    def outside(self, axis: int, lo: int, hi: int) -> npt.NDArray[np.bool_]:
+        """Which windows of the results from ``lo`` to ``hi`` along an axis leave the array."""
+        extent, first, last = self.resolved.extents[axis], self.bounds.lo[axis], self.bounds.hi[axis]
+        position = first + (np.arange(lo, hi + 1) - first) * self.window.step[axis]
+        if isinstance(extent, LabelExtent):
+            return label_outside(extent, dict(self.labels)[self.window.dimensions[axis]])[position - first]
+        if extent.wraps:
+            return np.zeros(len(position), bool)
+        return np.asarray((position + extent.start < first) | (position + extent.stop > last))
 
     def halo_factor(self, results: Box) -> float:
         """Cells read for each cell of input that the results stand for."""

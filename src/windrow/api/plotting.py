@@ -1,0 +1,185 @@
+"""Pictures of results: maps, lines and histograms, drawn with matplotlib into a file."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from windrow.errors import DataError, MachineError, UnknownNameError, nearest
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    import xarray as xr
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+KINDS = ("map", "line", "histogram")
+_ACROSS = ("lon", "longitude", "x", "ra")
+"""Dimensions that people expect from left to right."""
+_FINEST = 2000
+"""Cells a side that a picture can show; more are thinned out."""
+
+
+def require_matplotlib() -> None:
+    if importlib.util.find_spec("matplotlib") is None:
+        raise MachineError("a picture needs matplotlib", got="none", hint="pip install 'windrow[plot]'")
+
+
+def plot(
+    result: xr.Dataset | pa.Table,
+    path: str | Path,
+    attribute: str | None = None,
+    kind: str | None = None,
+    dimensions: tuple[str, ...] = (),
+) -> Path:
+    """Draw one attribute of a result: two dimensions as a map, one as a line, any as a histogram.
+
+    Of further dimensions the last cell is shown, and the title says which. ``dimensions`` names those of a table.
+    """
+    require_matplotlib()
+    if kind is not None and kind not in KINDS:
+        raise DataError("a plot is one of " + ", ".join(KINDS), got=repr(kind))
+    target = Path(path)
+    if not target.parent.is_dir():
+        raise DataError("there is no such directory", got=str(target.parent), hint="Create it, or give another path")
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(9, 5), layout="constrained")
+    FigureCanvasAgg(figure)
+    axes = figure.add_subplot()
+    if hasattr(result, "data_vars"):
+        _draw_dense(figure, axes, result, attribute, kind)
+    else:
+        _draw_cells(figure, axes, result, attribute, kind, dimensions)
+    try:
+        figure.savefig(target, dpi=120)
+    except ValueError as error:
+        raise DataError("this kind of picture cannot be written", got=target.suffix, hint=str(error)[:200]) from None
+    except OSError as error:
+        raise DataError("the picture cannot be written", got=str(error)) from None
+    return target
+
+
+def _draw_dense(figure: Figure, axes: Axes, result: Any, attribute: str | None, kind: str | None) -> None:
+    drawn = [name for name in result.data_vars if not str(name).endswith("__valid")]
+    name = _chosen(attribute, drawn)
+    variable = result[name]
+    if f"{name}__valid" in result:
+        variable = variable.where(result[f"{name}__valid"])
+    if variable.size == 0:
+        raise DataError("there is nothing to plot", got="a result without cells")
+    kind = kind or ("map" if sum(n > 1 for n in variable.shape) > 1 else "line")
+    if kind == "histogram":
+        _histogram(axes, name, np.asarray(variable.values).reshape(-1))
+        return
+    wide = 2 if kind == "map" else 1
+    shown, fixed = _last_of_further(variable, wide)
+    axes.set_title(", ".join([name, *fixed]))
+    if wide == 1:
+        _line(axes, shown)
+    else:
+        _map(figure, axes, shown)
+
+
+def _chosen(attribute: str | None, names: list[Any]) -> str:
+    if attribute is None:
+        if not names:
+            raise DataError("there is nothing to plot", got="no attributes")
+        return str(names[0])
+    if attribute not in names:
+        raise UnknownNameError("no such attribute", got=repr(attribute), hint=nearest(attribute, map(str, names)))
+    return attribute
+
+
+def _last_of_further(variable: Any, wide: int) -> tuple[Any, list[str]]:
+    """The variable in ``wide`` dimensions, the longest ones; at the last cell of all others."""
+    by_length = sorted(variable.dims, key=lambda name: (variable.sizes[name] > 1, name in _ACROSS), reverse=True)
+    kept = [name for name in variable.dims if name in by_length[:wide]]
+    fixed = []
+    for name in variable.dims:
+        if name not in kept:
+            label = variable[name].values[-1]
+            fixed.append(f"{name} {np.datetime_as_string(label, 'm') if label.dtype.kind == 'M' else label}")
+            variable = variable.isel({name: -1})
+    return variable, fixed
+
+
+def _numbers(values: Any) -> Any:
+    array = np.asarray(values)
+    if array.dtype.kind in "biuf":
+        return array.astype(np.float64)
+    raise DataError("only numbers can be plotted", got=str(array.dtype))
+
+
+def _line(axes: Axes, variable: Any) -> None:
+    if variable.ndim == 0:
+        variable = variable.expand_dims("value")
+    name = variable.dims[0]
+    places = variable[name].values if name in variable.coords else np.arange(variable.size)
+    axes.plot(places, _numbers(variable.values), marker="." if variable.size < 60 else None, linewidth=1)
+    axes.set_xlabel(str(name))
+
+
+def _map(figure: Figure, axes: Axes, variable: Any) -> None:
+    if variable.ndim < 2:
+        variable = variable.expand_dims("row")
+    down, across = variable.dims
+    if str(down) in _ACROSS:
+        variable = variable.transpose()
+        down, across = across, down
+    variable = variable[tuple(slice(None, None, max(1, -(-n // _FINEST))) for n in variable.shape)]
+    sides = [variable[d].values if d in variable.coords else np.arange(variable.sizes[d]) for d in (across, down)]
+    sides = [np.arange(len(side)) if side.dtype.kind not in "iufM" else side for side in sides]
+    mesh = axes.pcolormesh(*sides, np.ma.masked_invalid(_numbers(variable.values)), shading="nearest")
+    figure.colorbar(mesh, ax=axes)
+    axes.set_xlabel(str(across))
+    axes.set_ylabel(str(down))
+    if not _reads_upward(sides[1], str(down)):
+        axes.invert_yaxis()
+
+
+def _reads_upward(labels: Any, name: str) -> bool:
+    """Latitudes and the like grow upward; the rows of a matrix are numbered downward."""
+    return name.lower() in ("lat", "latitude", "y", "dec") or labels.dtype.kind in "fM"
+
+
+def _histogram(axes: Axes, name: str, values: Any) -> None:
+    numbers = _numbers(values)
+    numbers = numbers[np.isfinite(numbers)]
+    if numbers.size == 0:
+        raise DataError("there is nothing to plot", got="no present values")
+    axes.hist(numbers, bins=min(100, max(10, int(np.sqrt(numbers.size)))))
+    axes.set_xlabel(name)
+    axes.set_ylabel("cells")
+    axes.set_title(name)
+
+
+def _draw_cells(
+    figure: Figure, axes: Axes, cells: Any, attribute: str | None, kind: str | None, dimensions: tuple[str, ...]
+) -> None:
+    name = _chosen(attribute, [column for column in cells.column_names if column not in dimensions])
+    columns: Mapping[str, Any] = {c: cells.column(c).to_numpy(zero_copy_only=False) for c in (*dimensions, name)}
+    if cells.num_rows == 0:
+        raise DataError("there is nothing to plot", got="no cells")
+    kind = kind or ("map" if len(dimensions) > 1 else "line")
+    if kind == "histogram":
+        _histogram(axes, name, columns[name])
+        return
+    axes.set_title(name)
+    values = _numbers(columns[name])
+    if kind == "line":
+        axes.plot(columns[dimensions[-1]], values, ".", markersize=3)
+        axes.set_xlabel(dimensions[-1])
+        return
+    down, across = dimensions[-2:]
+    if down in _ACROSS:
+        down, across = across, down
+    drawn = axes.scatter(columns[across], columns[down], c=values, s=4, linewidths=0)
+    figure.colorbar(drawn, ax=axes)
+    axes.set_xlabel(across)
+    axes.set_ylabel(down)
