@@ -1,4 +1,4 @@
-"""The two slow methods against a twin in plain Python that knows nothing of either."""
+"""The simple methods against a twin in plain Python that knows nothing of them."""
 
 from __future__ import annotations
 
@@ -16,13 +16,15 @@ from hypothesis import strategies as st
 
 from windrow.errors import DataError
 from windrow.kernels.counters import counted_windows
+from windrow.kernels.fast import fast_windows
 from windrow.kernels.geometry import most_cells
 from windrow.kernels.incremental import incremental_windows, sweep_axis
 from windrow.kernels.naive import naive_windows
 from windrow.kernels.ranks import cont_ranks, percentile_ranks
 from windrow.kernels.sweep import AnySweep, Sweep, VariableSweep
+from windrow.kernels.tiny import tiny_windows
 
-METHODS: list[Callable[..., Any]] = [naive_windows, incremental_windows]
+METHODS: list[Callable[..., Any]] = [naive_windows, incremental_windows, tiny_windows]
 
 
 def window(values: Any, present: Any, sweeps: Sequence[AnySweep], output: Sequence[int]) -> list[Any]:
@@ -125,7 +127,7 @@ def check(run: Callable[..., Any], operation: str, problem: tuple[Any, Any, list
 
 
 @pytest.mark.parametrize("operation", ["sum", "squares", "min", "max", "select", "distinct", "mode"])
-@pytest.mark.parametrize("run", METHODS, ids=["naive", "incremental"])
+@pytest.mark.parametrize("run", METHODS, ids=["naive", "incremental", "tiny"])
 @settings(max_examples=60)
 @given(problem=problems())
 def test_every_window_is_right(run: Any, operation: str, problem: tuple[Any, Any, list[AnySweep]]) -> None:
@@ -139,28 +141,28 @@ def test_counters_are_right(operation: str, problem: tuple[Any, Any, list[AnySwe
     check(counted_windows, operation, problem)
 
 
-@pytest.mark.parametrize("run", METHODS, ids=["naive", "incremental"])
+@pytest.mark.parametrize("run", METHODS, ids=["naive", "incremental", "tiny"])
 def test_figure_3_of_paper_002(run: Any) -> None:
     array = np.array([[4, 7, 3, 1, 8], [5, 2, 6, 2, 2], [3, 9, 3, 2, 4], [7, 7, 8, 2, 6]])
     result = run("max", array, None, [Sweep(0, 4, 0, 1), Sweep(0, 5, 0, 2)]).exact
     assert result.tolist() == [[7, 7, 8, 8, 8], [9, 9, 6, 4, 4], [9, 9, 8, 6, 6], [8, 8, 8, 6, 6]]
 
 
-@pytest.mark.parametrize("run", METHODS, ids=["naive", "incremental"])
+@pytest.mark.parametrize("run", METHODS, ids=["naive", "incremental", "tiny"])
 def test_an_infinity_leaves_the_window_cleanly(run: Any) -> None:
     values = np.array([1.0, math.inf, 1.0, 2.0, -math.inf, 3.0, 4.0])
     sums = run("sum", values, None, [Sweep(0, 7, 0, 1)]).reals
     assert sums.tolist() == [math.inf, math.inf, 3.0, -math.inf, -math.inf, 7.0, 4.0]
 
 
-@pytest.mark.parametrize("run", METHODS, ids=["naive", "incremental"])
+@pytest.mark.parametrize("run", METHODS, ids=["naive", "incremental", "tiny"])
 def test_an_integer_sum_that_overflows_is_an_error(run: Any) -> None:
     values = np.array([2**62, 2**62, 5], np.int64)
     with pytest.raises(DataError, match="overflows int64"):
         run("sum", values, None, [Sweep(0, 3, 0, 1)])
 
 
-@pytest.mark.parametrize("run", METHODS, ids=["naive", "incremental"])
+@pytest.mark.parametrize("run", METHODS, ids=["naive", "incremental", "tiny"])
 def test_interpolation_between_two_ranks(run: Any) -> None:
     values = np.array([4.0, 1.0, 2.0, math.inf])
     result = run("select", values, None, [Sweep(0, 4, 0, 1)], cont_ranks(0.5, 2)).reals
@@ -170,3 +172,17 @@ def test_interpolation_between_two_ranks(run: Any) -> None:
 def test_the_widest_window_is_swept() -> None:
     assert sweep_axis((10, 20), [Sweep(0, 10, 0, 8), Sweep(0, 20, 0, 2)]) == 0
     assert sweep_axis((3, 20), [Sweep(0, 3, 0, 8), Sweep(0, 20, 0, 4)]) == 1
+
+
+@pytest.mark.parametrize("run", [*METHODS, fast_windows], ids=["naive", "incremental", "tiny", "fast"])
+@pytest.mark.parametrize("spike", [1.5, 1e16, math.inf])
+@pytest.mark.parametrize("level", [0.0, 1.0, 300.0, 1e9])
+def test_squares_stay_accurate_far_from_a_spike_and_from_zero(run: Any, spike: float, level: float) -> None:
+    values = np.random.default_rng(2).normal(size=60) * (level != 0.0) + level
+    values[5] = spike
+    squares = run("squares", values, None, [Sweep(0, 60, 0, 2)]).reals
+    for k in range(6, 58):
+        window = [Fraction(value) for value in values[k : k + 3].tolist()]
+        mean = sum(window) / 3
+        exact = sum((value - mean) ** 2 for value in window)
+        assert abs(Fraction(squares[k].item()) - exact) <= sum(value**2 for value in window) / 10**11

@@ -80,42 +80,42 @@ def test_sharing_saves_most_of_the_work() -> None:
 
 
 def test_code_is_found_again(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    from windrow.kernels import emit
+    from windrow.kernels import machine_code
 
     code = NetworkCode(Tile((4, 1), (2, 1), (1, 1)), 1, 2, 32, 1, 32, 4)
-    monkeypatch.setattr(emit, "_cache_directory", lambda: tmp_path)
-    monkeypatch.setattr(emit, "_loaded", {})
+    monkeypatch.setattr(machine_code, "_cache_directory", lambda: tmp_path)
+    monkeypatch.setattr(machine_code, "_loaded", {})
     assert not code.ready()
     address = code.address()
     assert code.ready()
     assert code.address() == address
-    emit._loaded.clear()
-    monkeypatch.setattr(emit, "_compiled", None)  # another process would find the file
+    machine_code._loaded.clear()
+    monkeypatch.setattr(machine_code, "_compiled", None)  # another process would find the file
     assert code.ready()
     assert code.address() != 0
     assert [file.suffix for file in tmp_path.iterdir()] == [".o"]
 
 
 def test_code_survives_a_directory_that_cannot_be_written(monkeypatch: pytest.MonkeyPatch) -> None:
-    from windrow.kernels import emit
+    from windrow.kernels import machine_code
 
-    monkeypatch.setattr(emit, "_cache_directory", lambda: None)
-    monkeypatch.setattr(emit, "_loaded", {})
+    monkeypatch.setattr(machine_code, "_cache_directory", lambda: None)
+    monkeypatch.setattr(machine_code, "_loaded", {})
     code = NetworkCode(Tile((3, 1), (1, 1), (1, 1)), 1, 2, 32, 1, 32, 4)
     assert not code.ready()
     assert code.address() != 0
 
 
 def test_damaged_code_is_compiled_again(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    from windrow.kernels import emit
+    from windrow.kernels import machine_code
 
-    monkeypatch.setattr(emit, "_cache_directory", lambda: tmp_path)
-    monkeypatch.setattr(emit, "_loaded", {})
+    monkeypatch.setattr(machine_code, "_cache_directory", lambda: tmp_path)
+    monkeypatch.setattr(machine_code, "_loaded", {})
     code = NetworkCode(Tile((5, 1), (1, 1), (1, 1)), 1, 2, 32, 1, 32, 4)
     code.address()
     (file,) = tmp_path.iterdir()
     whole = file.read_bytes()
     file.write_bytes(whole[: len(whole) // 2])
-    emit._loaded.clear()
+    machine_code._loaded.clear()
     assert code.address() != 0
     assert file.read_bytes() == whole

@@ -24,6 +24,7 @@ from windrow.kernels.scans import (
     window_sum_squares,
 )
 from windrow.kernels.sweep import Sweep
+from windrow.kernels.widening import widening
 
 
 def windows(values: Any, sweeps: list[Sweep]) -> Iterator[tuple[tuple[int, ...], list[Any]]]:
@@ -72,6 +73,27 @@ def exact_sum(cells: list[float]) -> float:
     if math.inf in cells and -math.inf in cells:
         return math.nan
     return math.fsum(cells)
+
+
+@pytest.mark.parametrize("overlaps", [False, True])
+def test_levels_of_widening_cover_windows(overlaps: bool) -> None:
+    for width in range(1, 400):
+        covered = {1: [1]}
+        reached = 1
+        for level in widening(width, overlaps):
+            assert level.before == reached
+            times = [0] * level.width
+            parts = [(k * level.before, covered[level.before]) for k in range(level.rows)]
+            if level.extra is not None:
+                parts.append((level.extra, covered[level.before if overlaps else 1]))
+            for begin, cells in parts:
+                for k, many in enumerate(cells):
+                    times[begin + k] += many
+            covered[level.width] = times
+            reached = level.width
+        assert reached == width
+        assert min(covered[width]) >= 1
+        assert overlaps or max(covered[width]) == 1
 
 
 @given(problems())

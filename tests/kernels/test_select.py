@@ -170,6 +170,25 @@ def test_wide_fields_with_holes(strategy: str, share: float) -> None:
     check(values, sweeps, cont_ranks(0.5, 25), strategy, np.isnan(values))
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("width", [(3, 3), (6, 4), (1, 5), (2, 3, 2)])
+@pytest.mark.parametrize("make", [percentile_ranks, cont_ranks], ids=["percentile", "between"])
+def test_a_few_holes_here_and_there(dtype: Any, width: tuple[int, ...], make: Any) -> None:
+    """Tiles inside the field, which a network takes with their holes; infinities and crowds of holes need more care."""
+    generator = np.random.default_rng(11)
+    shape = (2,) * (len(width) - 2) + (13, 100)
+    values = generator.normal(size=shape).astype(dtype)
+    values[generator.random(shape) < 0.1] = np.nan
+    values[..., 8:12, 60:64] = np.nan
+    for special in (np.inf, -np.inf, 0.0, -0.0):
+        values[generator.random(shape) < 0.02] = special
+    sweeps = [Sweep(0, n, -(w // 2), (w - 1) // 2) for n, w in zip(shape, width, strict=True)]
+    strategy = "series" if width[0] == 1 else "rows"
+    for share in (0.1, 0.5, 0.7, 1.0):
+        ranks = make(share if make is cont_ranks else 100 * share, math.prod(width))
+        check(values, sweeps, ranks, strategy, np.isnan(values))
+
+
 def test_windows_whose_ranks_the_network_lacks(monkeypatch: pytest.MonkeyPatch) -> None:
     """One corner of a field is missing: no margin foresees that; without any, more windows fail than can be listed."""
     values = np.random.default_rng(9).normal(size=(40, 80)).astype(np.float32)

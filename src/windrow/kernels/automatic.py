@@ -1,4 +1,4 @@
-"""The fastest way known to each operation: block scans, order statistics in lanes and networks, coded counters."""
+"""The fastest way known to each operation: plain NumPy where there is next to nothing to do, else compiled code."""
 
 from __future__ import annotations
 
@@ -8,72 +8,22 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from windrow.kernels.counters import counted_windows
-from windrow.kernels.geometry import clipped_counts, outer_product
-from windrow.kernels.incremental import incremental_windows
 from windrow.kernels.ranks import RankTable
-from windrow.kernels.results import NO_VALUES, Outcome
-from windrow.kernels.scans import Sums, window_count, window_max, window_min, window_sum, window_sum_squares
-from windrow.kernels.select import window_select
-from windrow.kernels.sweep import AnySweep, Sweep
-
-Array = npt.NDArray[Any]
-Mask = npt.NDArray[np.bool_]
+from windrow.kernels.results import Outcome
+from windrow.kernels.sweep import AnySweep
+from windrow.kernels.tiny import is_tiny, tiny_windows
 
 
 def automatic_windows(
-    operation: str, values: Array, present: Mask | None, sweeps: Sequence[AnySweep], ranks: RankTable | None = None
+    operation: str,
+    values: npt.NDArray[Any],
+    present: npt.NDArray[np.bool_] | None,
+    sweeps: Sequence[AnySweep],
+    ranks: RankTable | None = None,
 ) -> Outcome:
-    """As ``naive_windows``, by whatever is fastest."""
-    regular = [sweep for sweep in sweeps if isinstance(sweep, Sweep)]
-    if len(regular) < len(sweeps):
-        # Windows of varying width, as label units give where labels lie at unequal steps, slide by the papers' way.
-        return incremental_windows(operation, values, present, sweeps, ranks)
-    if operation in ("distinct", "mode"):
-        return counted_windows(operation, values, present, sweeps)
-    if operation == "count":
-        return Outcome(NO_VALUES, NO_VALUES, _counted(values, present, regular))
-    if operation == "sum":
-        return _summed(window_sum(values, regular, present=present), values, regular)
-    if operation == "squares":
-        return _squares(values, present, regular)
-    if operation in ("min", "max"):
-        found = (window_min if operation == "min" else window_max)(values, regular, present=present)
-        return Outcome(NO_VALUES, found.values, None, found.empty)
-    assert ranks is not None
-    selection = window_select(values, regular, ranks, valid=present)
-    empty = selection.missing
-    if empty is None and selection.values.dtype.kind == "f":
-        missing = np.isnan(selection.values)
-        empty = missing if missing.any() else None
-    return Outcome(selection.values, selection.values, None, empty)
+    """As ``naive_windows``, by whatever is fastest; tiny inputs never load a compiler."""
+    if is_tiny(values.shape, sweeps):
+        return tiny_windows(operation, values, present, sweeps, ranks)
+    from windrow.kernels.fast import fast_windows
 
-
-def _counted(values: Array, present: Mask | None, sweeps: Sequence[Sweep]) -> npt.NDArray[np.int64]:
-    if values.dtype.kind == "f":
-        return window_count(values if present is None else present & ~np.isnan(values), sweeps)
-    if present is not None:
-        return window_count(present, sweeps)
-    return outer_product(clipped_counts(values.shape, sweeps))
-
-
-def _summed(sums: Sums, values: Array, sweeps: Sequence[Sweep]) -> Outcome:
-    counts = None if sums.counts is None else sums.counts.astype(np.int64)
-    empty = None
-    if counts is None and any((covered == 0).any() for covered in clipped_counts(values.shape, sweeps)):
-        empty = outer_product(clipped_counts(values.shape, sweeps)) == 0
-    return Outcome(sums.values, sums.values, counts, empty)
-
-
-def _squares(values: Array, present: Mask | None, sweeps: Sequence[Sweep]) -> Outcome:
-    """Squares of deviations from a value near all of them, or the difference of large squares would lose digits."""
-    floats = values.astype(np.float64)
-    finite = np.isfinite(floats) if present is None else np.isfinite(floats) & present
-    floats -= floats[finite].mean() if finite.any() else 0.0
-    sums = window_sum(floats, sweeps, present=present)
-    squares = window_sum_squares(floats, sweeps, present=present)
-    covered = outer_product(clipped_counts(values.shape, sweeps)) if sums.counts is None else sums.counts
-    counts = covered.astype(np.int64)
-    with np.errstate(invalid="ignore"):
-        deviations = squares.values - sums.values**2 / np.maximum(counts, 1)
-    return Outcome(np.where(deviations < 0, 0.0, deviations), NO_VALUES, counts)
+    return fast_windows(operation, values, present, sweeps, ranks)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba
 import numpy as np
 import numpy.typing as npt
 from llvmlite import binding as llvm  # type: ignore[import-untyped]
 from llvmlite import ir
 from numba import types
 
+from windrow.kernels.jit import inner
 from windrow.kernels.vectors import cgutils, step
 
 Array = npt.NDArray[Any]
@@ -66,12 +66,12 @@ def _deposit(typing: Any, bits: Any, word: Any) -> Any:
     return types.uint64(types.uint64, types.uint64), generate
 
 
-@numba.njit(cache=True, nogil=True)
+@inner
 def _select_by_deposit(word: int, rank: int) -> int:
     return lowest_bit(_deposit(np.uint64(1) << np.uint64(rank), word))
 
 
-@numba.njit(cache=True, nogil=True)
+@inner
 def _select_by_halves(word: int, rank: int) -> Any:
     # Without branches: which half a bit is in cannot be predicted.
     place = np.int64(0)
@@ -88,17 +88,18 @@ def _select_by_halves(word: int, rank: int) -> Any:
 select_bit = _select_by_deposit if llvm.get_host_cpu_features().get("bmi2") else _select_by_halves
 
 
-@numba.njit(cache=True, nogil=True)
+@inner
 def rank_values(values: Array, count: int, codes: Array, ordered: Array, packed: Array, spare: Array) -> int:
     """Number the first ``count`` values by size, missing ones last; how many are present.
 
     ``codes[k]`` becomes the rank of value k, ``ordered`` the values by rank; equal values get ranks of their own.
     """
     wide = values.itemsize == 8
+    width, shift = np.int64(8 * values.itemsize), np.int64(32 if wide else 0)
     present = 0
     for place in range(count):
         present += values[place] == values[place]
-        packed[place] = _key(values[place], 8 * values.itemsize, 32 if wide else 0) << np.uint64(32) | np.uint64(place)
+        packed[place] = _key(values[place], width, shift) << np.uint64(32) | np.uint64(place)
     order = _sort(packed, spare, count)
     if wide and not _settle(values, order, count):
         order = _sort_wide(values, packed, spare, count)
@@ -109,7 +110,7 @@ def rank_values(values: Array, count: int, codes: Array, ordered: Array, packed:
     return present
 
 
-@numba.njit(cache=True, nogil=True)
+@inner
 def _key(value: Any, width: int, shift: int) -> Any:
     """32 of ``width`` bits, ``shift`` bits up, of whole numbers in the order of floats; NaN comes last."""
     every = np.uint64(0xFFFFFFFF)
@@ -121,7 +122,7 @@ def _key(value: Any, width: int, shift: int) -> Any:
     return (bits >> np.uint64(shift)) & every
 
 
-@numba.njit(cache=True, nogil=True)
+@inner
 def _sort(packed: Array, spare: Array, count: int) -> Array:
     """Sort by the upper 32 bits, keeping the order of equal ones; the result is one of the two arrays."""
     counters = np.zeros((3, BUCKETS), np.int64)
@@ -148,7 +149,7 @@ def _sort(packed: Array, spare: Array, count: int) -> Array:
     return packed
 
 
-@numba.njit(cache=True, nogil=True)
+@inner
 def _settle(values: Array, order: Array, count: int) -> bool:
     """Order doubles that agree in their upper halves by insertion; False if there are too many of them."""
     low = np.uint64(0xFFFFFFFF)
@@ -169,14 +170,14 @@ def _settle(values: Array, order: Array, count: int) -> bool:
     return True
 
 
-@numba.njit(cache=True, nogil=True)
+@inner
 def _sort_wide(values: Array, packed: Array, spare: Array, count: int) -> Array:
     """Sort doubles by their lower halves, then by their upper halves."""
     low = np.uint64(0xFFFFFFFF)
     for place in range(count):
-        packed[place] = _key(values[place], 64, 0) << np.uint64(32) | np.uint64(place)
+        packed[place] = _key(values[place], np.int64(64), np.int64(0)) << np.uint64(32) | np.uint64(place)
     order = _sort(packed, spare, count)
     for place in range(count):
         item = order[place] & low
-        order[place] = _key(values[np.int64(item)], 64, 32) << np.uint64(32) | item
+        order[place] = _key(values[np.int64(item)], np.int64(64), np.int64(32)) << np.uint64(32) | item
     return _sort(packed, spare, count) if order is packed else _sort(spare, packed, count)

@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from windrow.kernels.bits import count_bits, lowest_bit, rank_values, select_bit
 from windrow.kernels.direct import between
+from windrow.kernels.jit import inner, kernel
 from windrow.kernels.lanes import Tables
 
 Array = npt.NDArray[Any]
@@ -48,7 +49,7 @@ class Ranked(NamedTuple):
     bits: npt.NDArray[np.uint64]
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def run_bitset(flat: Array, field: Field, tables: Tables, cells: int, out: Array) -> None:
     """Fill ``out`` (flat). No block covers more than ``cells`` cells."""
     ranked = Ranked(
@@ -66,7 +67,7 @@ def run_bitset(flat: Array, field: Field, tables: Tables, cells: int, out: Array
                     _run_block(flat, field, tables, ranked, begin, end, number, out)
 
 
-@numba.njit(cache=True, nogil=True)
+@inner
 def _run_block(
     flat: Array, field: Field, tables: Tables, ranked: Ranked, begin: Array, end: Array, number: int, out: Array
 ) -> None:
@@ -76,12 +77,12 @@ def _run_block(
         _cover(field, begin, end, low, size)
     count = _load(flat, field.starts[number], low, size, field.stride, ranked.values)
     present = rank_values(ranked.values, count, ranked.codes, ranked.ordered, ranked.packed, ranked.spare)
-    swept = _spans(field, 0, begin[0], end[0], low[0], size[0])
-    second = _spans(field, 1, begin[1], end[1], low[1], size[1])
-    third = _spans(field, 2, begin[2], end[2], low[2], size[2])
+    swept = _spans(field, np.int64(0), begin[0], end[0], low[0], size[0])
+    second = _spans(field, np.int64(1), begin[1], end[1], low[1], size[1])
+    third = _spans(field, np.int64(2), begin[2], end[2], low[2], size[2])
     stride = field.out_stride
     bits = ranked.bits[: count // 64 + 2]
-    word = 0
+    word = np.int64(0)
     for j in range(len(second)):
         for k in range(len(third)):
             slab = (size[1], size[2], second[j, 0], second[j, 1], third[k, 0], third[k, 1])
@@ -97,7 +98,7 @@ def _run_block(
                 )  # fmt: skip
 
 
-@numba.njit(cache=True, nogil=True)
+@inner
 def _cover(field: Field, begin: Array, end: Array, low: Array, size: Array) -> None:
     """The cells that the windows of outputs from ``begin`` to ``end`` cover, as far as the input has them."""
     for axis in range(AXES):
@@ -107,7 +108,7 @@ def _cover(field: Field, begin: Array, end: Array, low: Array, size: Array) -> N
         size[axis] = max(min(last, field.extent[axis]) - low[axis], 0)
 
 
-@numba.njit(cache=True, nogil=True)
+@inner
 def _spans(field: Field, axis: int, begin: int, end: int, low: int, size: int) -> Array:
     """For each output, the cells of the block that its window has along an axis: the first, and the one after."""
     spans = np.empty((end - begin, 2), np.int64)
@@ -118,7 +119,7 @@ def _spans(field: Field, axis: int, begin: int, end: int, low: int, size: int) -
     return spans
 
 
-@numba.njit(cache=True, nogil=True)
+@inner
 def _load(flat: Array, start: int, low: Array, size: Array, stride: Array, values: Array) -> int:
     """Copy the cells of a block; how many there are."""
     count = 0
@@ -131,7 +132,7 @@ def _load(flat: Array, start: int, low: Array, size: Array, stride: Array, value
     return count
 
 
-@numba.njit(cache=True, nogil=True)
+@inner
 def _sweep(
     codes: Array, bits: Array, ordered: Array, present: int, slab: tuple[int, ...], swept: Array, lower: Array,
     upper: Array, weight: Array, interpolates: bool, word: int, out: Array, place: int, stride: int,
@@ -169,7 +170,7 @@ def _sweep(
     return word
 
 
-@numba.njit(cache=True, nogil=True)
+@inner
 def _sweep_cells(
     codes: Array, bits: Array, ordered: Array, present: int, swept: Array, lower: Array, out: Array, place: int,
     stride: int,
@@ -200,7 +201,7 @@ def _sweep_cells(
     bits[:] = 0
 
 
-@numba.njit(cache=True, nogil=True, inline="always")
+@numba.njit(nogil=True, inline="always")
 def _flip(codes: Array, bits: Array, cell: int) -> Any:
     """Put a cell into the set or take it out; its rank. Unsigned places spare Numba the test for negative ones."""
     code = np.uint64(codes[np.uint64(cell)])
@@ -208,7 +209,7 @@ def _flip(codes: Array, bits: Array, cell: int) -> Any:
     return np.int64(code)
 
 
-@numba.njit(cache=True, nogil=True, inline="always")
+@numba.njit(nogil=True, inline="always")
 def _toggle(codes: Array, bits: Array, slab: tuple[int, ...], number: int, word: int, present: int) -> tuple[int, int]:
     """Put the cells of a slab into the set or take them out; how many lie before ``word``, and how many are present."""
     rows, length, first_row, last_row, first, last = slab
@@ -224,7 +225,7 @@ def _toggle(codes: Array, bits: Array, slab: tuple[int, ...], number: int, word:
     return below, there
 
 
-@numba.njit(cache=True, nogil=True, inline="always")
+@numba.njit(nogil=True, inline="always")
 def _walk(bits: Array, word: int, below: int, rank: int) -> tuple[int, int]:
     """The word that holds the set bit of ``rank``, and how many are set before it."""
     while below > rank:
@@ -238,7 +239,7 @@ def _walk(bits: Array, word: int, below: int, rank: int) -> tuple[int, int]:
     return word, below
 
 
-@numba.njit(cache=True, nogil=True, inline="always")
+@numba.njit(nogil=True, inline="always")
 def _later(bits: Array, word: int, bit: int, ahead: int) -> int:
     """The place of the set bit ``ahead`` set bits after one."""
     rest = bits[word] & ~((np.uint64(1) << np.uint64(bit)) - np.uint64(1))

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-import numba
 import numpy as np
 import numpy.typing as npt
+
+from windrow.kernels.jit import inner
 
 Array = npt.NDArray[Any]
 
@@ -37,13 +38,13 @@ def empty_table(most_values: int, dtype: Any) -> CountedTable:
     )  # fmt: skip
 
 
-@numba.njit(cache=True, nogil=True)
+@inner
 def clear(table: CountedTable) -> None:
     table.taken[:] = False
     table.state[:] = 0
 
 
-@numba.njit(cache=True, nogil=True)
+@inner
 def _place(table: CountedTable, value: Any) -> int:
     """Where a value is, or the free place where it would be."""
     mask = len(table.value) - 1
@@ -53,7 +54,7 @@ def _place(table: CountedTable, value: Any) -> int:
     return place
 
 
-@numba.njit(cache=True, nogil=True)
+@inner
 def add(table: CountedTable, value: Any) -> None:
     place = _place(table, value)
     if not table.taken[place]:
@@ -75,7 +76,7 @@ def add(table: CountedTable, value: Any) -> None:
         table.state[3] = 1
 
 
-@numba.njit(cache=True, nogil=True)
+@inner
 def remove(table: CountedTable, value: Any) -> None:
     place = _place(table, value)
     table.times[place] -= 1
@@ -85,7 +86,7 @@ def remove(table: CountedTable, value: Any) -> None:
         table.state[3] = 0  # another value may now be as frequent: look when asked
 
 
-@numba.njit(cache=True, nogil=True)
+@inner
 def mode(table: CountedTable) -> Any:
     """The most frequent value, the smallest of several."""
     if table.state[3] == 0:
@@ -99,7 +100,7 @@ def mode(table: CountedTable) -> Any:
     return table.mode[0]
 
 
-@numba.njit(cache=True, nogil=True)
+@inner
 def _lay_out_anew(table: CountedTable) -> None:
     """Give up the places of values that no longer occur."""
     kept = 0

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
-from windrow.kernels.geometry import Geometry, geometry
-from windrow.kernels.incremental import first_cell, next_cell, offset_of, round_base, round_count, sweep_axis
+from windrow.kernels.geometry import Geometry, geometry, sweep_axis
+from windrow.kernels.incremental import first_cell, next_cell, offset_of, round_base, round_count
+from windrow.kernels.jit import inner, kernel
 from windrow.kernels.results import OPERATIONS, Outcome, prepared
 from windrow.kernels.sweep import AnySweep
 
@@ -44,7 +44,7 @@ def counted_windows(
     return Outcome(reals, exact, counts)
 
 
-@numba.njit(cache=True, nogil=True)
+@inner
 def _change(tournament: Array, leaf: int, by: int) -> None:
     """Count a value in or out, and let the change climb while it changes the leading count."""
     tournament[leaf] += by
@@ -57,7 +57,7 @@ def _change(tournament: Array, leaf: int, by: int) -> None:
         node >>= 1
 
 
-@numba.njit(cache=True, nogil=True)
+@inner
 def _leader(tournament: Array) -> int:
     """The smallest value among the most frequent ones."""
     leaves = len(tournament) // 2
@@ -67,7 +67,7 @@ def _leader(tournament: Array) -> int:
     return node - leaves
 
 
-@numba.njit(cache=True, nogil=True)
+@inner
 def _unit(
     wants_mode: bool, codes: Array, place: Geometry, axis: int, unit: int, lo: Array, hi: Array, cell: Array,
     tournament: Array, by: int,
@@ -93,7 +93,7 @@ def _unit(
     return present, distinct
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _count(
     wants_mode: bool, codes: Array, place: Geometry, axis: int, tournament: Array, reals: Array, winners: Array,
     counts: Array,
@@ -110,14 +110,14 @@ def _count(
             # Units that would enter and leave at once are passed over.
             if first > entered:
                 while left < entered:
-                    p, d = _unit(wants_mode, codes, place, axis, left, lo, hi, cell, tournament, -1)
+                    p, d = _unit(wants_mode, codes, place, axis, left, lo, hi, cell, tournament, np.int64(-1))
                     present, distinct, left = present + p, distinct + d, left + 1
                 entered = left = first
             while left < first:
-                p, d = _unit(wants_mode, codes, place, axis, left, lo, hi, cell, tournament, -1)
+                p, d = _unit(wants_mode, codes, place, axis, left, lo, hi, cell, tournament, np.int64(-1))
                 present, distinct, left = present + p, distinct + d, left + 1
             while entered <= last:
-                p, d = _unit(wants_mode, codes, place, axis, entered, lo, hi, cell, tournament, 1)
+                p, d = _unit(wants_mode, codes, place, axis, entered, lo, hi, cell, tournament, np.int64(1))
                 present, distinct, entered = present + p, distinct + d, entered + 1
             at = output + k * apart
             counts[at] = present
@@ -125,5 +125,5 @@ def _count(
             if wants_mode and present > 0:
                 winners[at] = _leader(tournament)
         while left < entered:  # leave nothing behind for the next round
-            _unit(wants_mode, codes, place, axis, left, lo, hi, cell, tournament, -1)
+            _unit(wants_mode, codes, place, axis, left, lo, hi, cell, tournament, np.int64(-1))
             left += 1

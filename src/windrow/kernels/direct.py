@@ -8,13 +8,15 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
+from windrow.kernels.jit import inner, kernel
+
 Array = npt.NDArray[Any]
 
 # Below this many values sorting by insertion beats partitioning.
 SHORT = 16
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def select_direct(
     flat: Array, extent: Array, sweeps: Array, lower: Array, upper: Array, weight: Array, interpolates: bool, out: Array
 ) -> None:
@@ -33,7 +35,7 @@ def select_direct(
             index[axis] = 0
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def select_listed(
     flat: Array, extent: Array, sweeps: Array, lower: Array, upper: Array, weight: Array, interpolates: bool,
     numbers: Array, out: Array,
@@ -51,12 +53,12 @@ def select_listed(
         out[number] = _select(buffer, count, lower, upper, weight, interpolates)
 
 
-@numba.njit(cache=True, nogil=True)
+@inner
 def _select(buffer: Array, count: int, lower: Array, upper: Array, weight: Array, interpolates: bool) -> Any:
     """The result for the first ``count`` values in ``buffer``."""
     if count == 0:
         return np.nan
-    value = np.float64(_nth(buffer, 0, count, lower[count]))
+    value = np.float64(_nth(buffer, np.int64(0), count, lower[count]))
     if not interpolates:
         return value + 0.0
     other = value
@@ -66,7 +68,7 @@ def _select(buffer: Array, count: int, lower: Array, upper: Array, weight: Array
     return between(value, other, weight[count])
 
 
-@numba.njit(cache=True, nogil=True, inline="always")
+@numba.njit(nogil=True, inline="always")
 def between(value: float, other: float, weight: float) -> float:
     """The point at ``weight`` of the way; infinite or overflowing distances give what they should, not NaN."""
     if weight == 0.0 or value == other:
@@ -77,7 +79,7 @@ def between(value: float, other: float, weight: float) -> float:
     return value * (1.0 - weight) + other * weight
 
 
-@numba.njit(cache=True, nogil=True)
+@inner
 def _gather(flat: Array, extent: Array, sweeps: Array, index: Array, box: Array, buffer: Array) -> int:
     """Copy the present values of one window into ``buffer``; how many there are. ``box`` is room for three cells."""
     axes = len(extent)
@@ -109,7 +111,7 @@ def _gather(flat: Array, extent: Array, sweeps: Array, index: Array, box: Array,
             return count
 
 
-@numba.njit(cache=True, nogil=True)
+@inner
 def _nth(values: Array, begin: int, end: int, rank: int) -> Any:
     """What a sort of ``values[begin:end]`` would put at ``rank``; they are reordered around it (quickselect)."""
     low, high = begin, end - 1
@@ -141,6 +143,6 @@ def _nth(values: Array, begin: int, end: int, rank: int) -> Any:
     return values[rank]
 
 
-@numba.njit(cache=True, nogil=True, inline="always")
+@numba.njit(nogil=True, inline="always")
 def _middle(a: Any, b: Any, c: Any) -> Any:
     return max(min(a, b), min(max(a, b), c))

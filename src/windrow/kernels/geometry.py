@@ -40,6 +40,12 @@ def most_cells(shape: Sequence[int], sweeps: Sequence[AnySweep]) -> int:
     return math.prod(max(0, min(extent, sweep.width)) for extent, sweep in zip(shape, sweeps, strict=True))
 
 
+def sweep_axis(shape: Sequence[int], sweeps: Sequence[AnySweep]) -> int:
+    """The axis along which moving saves most: the one whose window is widest."""
+    widths = [min(extent, sweep.width) for extent, sweep in zip(shape, sweeps, strict=True)]
+    return max(range(len(widths)), key=lambda axis: (widths[axis], axis))
+
+
 def clipped_counts(shape: Sequence[int], sweeps: Sequence[AnySweep]) -> list[Int64Array]:
     """For each axis, how many of its cells the window of each output covers; their product counts a window's cells."""
     counts = []

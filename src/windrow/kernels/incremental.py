@@ -11,25 +11,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
 from windrow.errors import DataError
 from windrow.kernels import counted, ordered_tree, sum_list, value_heap
 from windrow.kernels.direct import between
-from windrow.kernels.geometry import Geometry, geometry, most_cells
+from windrow.kernels.geometry import Geometry, geometry, most_cells, sweep_axis
+from windrow.kernels.jit import inner, kernel
+from windrow.kernels.overflow import sum_overflows
 from windrow.kernels.ranks import RankTable
-from windrow.kernels.results import OPERATIONS, Outcome, RankArrays, prepared, rank_arrays, sum_overflows
+from windrow.kernels.results import OPERATIONS, Outcome, RankArrays, centre, prepared, rank_arrays
 from windrow.kernels.sweep import AnySweep
 
 Array = npt.NDArray[Any]
-
-
-def sweep_axis(shape: Sequence[int], sweeps: Sequence[AnySweep]) -> int:
-    """The axis along which moving saves most: the one whose window is widest."""
-    widths = [min(extent, sweep.width) for extent, sweep in zip(shape, sweeps, strict=True)]
-    return max(range(len(widths)), key=lambda axis: (widths[axis], axis))
 
 
 def incremental_windows(
@@ -50,7 +45,8 @@ def incremental_windows(
     units = int(place.extent[axis]) + 1
     code = OPERATIONS[operation]
     if operation in ("sum", "squares"):
-        if _sums(code, flat, there, place, axis, sum_list.empty_list(units, flat.dtype), *outputs):
+        middle = centre(flat, there) if operation == "squares" else 0.0
+        if _sums(code, flat, there, place, axis, middle, sum_list.empty_list(units, flat.dtype), *outputs):
             raise DataError("an integer sum overflows int64", hint="Cast the attribute to float64 first")
     elif operation in ("min", "max", "count"):
         _extremes(code, flat, there, place, axis, value_heap.empty_heap(units, flat.dtype), *outputs)
@@ -61,7 +57,7 @@ def incremental_windows(
     return Outcome(reals, exact, counts)
 
 
-@numba.njit(cache=True, nogil=True)
+@inner
 def round_base(place: Geometry, axis: int, round_: int, lo: Array, hi: Array) -> int:
     """The cross-section of one compute round: bounds in all axes but the swept one, and its first output."""
     output = 0
@@ -78,7 +74,7 @@ def round_base(place: Geometry, axis: int, round_: int, lo: Array, hi: Array) ->
     return output
 
 
-@numba.njit(cache=True, nogil=True)
+@inner
 def round_count(place: Geometry, axis: int) -> tuple[int, int]:
     """How many compute rounds there are, and how far apart a round's outputs lie."""
     rounds = 1
@@ -91,7 +87,7 @@ def round_count(place: Geometry, axis: int) -> tuple[int, int]:
     return rounds, apart
 
 
-@numba.njit(cache=True, nogil=True)
+@inner
 def first_cell(axis: int, unit: int, lo: Array, hi: Array, cell: Array) -> bool:
     """Go to the first cell of a window unit; False if the cross-section is empty."""
     for other in range(len(lo)):
@@ -104,7 +100,7 @@ def first_cell(axis: int, unit: int, lo: Array, hi: Array, cell: Array) -> bool:
     return True
 
 
-@numba.njit(cache=True, nogil=True)
+@inner
 def next_cell(axis: int, lo: Array, hi: Array, cell: Array) -> bool:
     other = len(lo) - 1
     while other >= 0:
@@ -117,7 +113,7 @@ def next_cell(axis: int, lo: Array, hi: Array, cell: Array) -> bool:
     return False
 
 
-@numba.njit(cache=True, nogil=True)
+@inner
 def offset_of(place: Geometry, cell: Array) -> int:
     offset = 0
     for axis in range(len(cell)):
@@ -125,20 +121,18 @@ def offset_of(place: Geometry, cell: Array) -> int:
     return offset
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _sums(
-    operation: int, flat: Array, there: Array, place: Geometry, axis: int, totals: sum_list.SumList, reals: Array,
-    exact: Array, counts: Array,
+    operation: int, flat: Array, there: Array, place: Geometry, axis: int, middle: float, totals: sum_list.SumList,
+    reals: Array, exact: Array, counts: Array,
 ) -> bool:  # fmt: skip
     ndim = len(place.extent)
     lo, hi, cell = np.zeros(ndim, np.int64), np.zeros(ndim, np.int64), np.zeros(ndim, np.int64)
     rounds, apart = round_count(place, axis)
-    # Deviations are taken from one value near all of them, or the difference of large squares would lose digits.
-    centre = _centre(flat, there) if operation == 1 else 0.0
     overflowed = False
     for round_ in range(rounds):
         output = round_base(place, axis, round_, lo, hi)
-        sum_list.clear(totals, 0)
+        sum_list.clear(totals, np.int64(0))
         entered, left = np.int64(0), np.int64(0)
         for k in range(place.outputs[axis]):
             first, last = place.lo[axis, k], place.hi[axis, k]
@@ -146,7 +140,7 @@ def _sums(
                 sum_list.clear(totals, first)
                 entered = left = first
             while entered <= last:
-                overflowed |= _enter_sum(flat, there, place, axis, entered, lo, hi, cell, totals, centre)
+                overflowed |= _enter_sum(flat, there, place, axis, entered, lo, hi, cell, totals, middle)
                 entered += 1
             while left < first:
                 overflowed |= sum_list.drop(totals)
@@ -164,21 +158,10 @@ def _sums(
     return overflowed
 
 
-@numba.njit(cache=True, nogil=True)
-def _centre(flat: Array, there: Array) -> float:
-    total = 0.0
-    count = 0
-    for k in range(len(flat)):
-        if there[k] and np.isfinite(float(flat[k])):
-            total += float(flat[k])
-            count += 1
-    return total / count if count > 0 else 0.0
-
-
-@numba.njit(cache=True, nogil=True)
+@inner
 def _enter_sum(
     flat: Array, there: Array, place: Geometry, axis: int, unit: int, lo: Array, hi: Array, cell: Array,
-    totals: sum_list.SumList, centre: float,
+    totals: sum_list.SumList, middle: float,
 ) -> bool:  # fmt: skip
     """Scan one window unit and put its sums at the end of the list."""
     real = square = 0.0
@@ -189,7 +172,7 @@ def _enter_sum(
     while more:
         at = offset_of(place, cell)
         if there[at]:
-            value = float(flat[at]) - centre
+            value = float(flat[at]) - middle
             real += value
             square += value * value
             overflowed |= sum_overflows(whole, flat[at])
@@ -199,7 +182,7 @@ def _enter_sum(
     return overflowed | sum_list.push(totals, real, square, whole, count)
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _extremes(
     operation: int, flat: Array, there: Array, place: Geometry, axis: int, heap: value_heap.Heap, reals: Array,
     exact: Array, counts: Array,
@@ -245,7 +228,7 @@ def _extremes(
                 exact[output + k * apart] = heap.value[0]
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _selections(
     flat: Array, there: Array, place: Geometry, axis: int, tables: RankArrays, tree: ordered_tree.Tree, reals: Array,
     exact: Array, counts: Array,
@@ -294,7 +277,7 @@ def _selections(
                     reals[at] = between(float(exact[at]), float(upper), tables.weight[present])
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _frequencies(
     operation: int, flat: Array, there: Array, place: Geometry, axis: int, table: counted.CountedTable, reals: Array,
     exact: Array, counts: Array,

@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from windrow.kernels.direct import select_listed
 from windrow.kernels.emit import NetworkCode
+from windrow.kernels.holes import HolesCode, holes_code
 from windrow.kernels.lanes import Code, Grid, Runs, Tables
 from windrow.kernels.problems import Problem
 from windrow.kernels.rows import Rows, run_rows
@@ -39,12 +40,13 @@ class LanePlan:
     tile: Tile
     whole: NetworkCode
     slack: NetworkCode
+    holes: HolesCode | None
     share: float
     steps: int  # minima and maxima per output, without missing cells
 
     @property
     def ready(self) -> bool:
-        return self.whole.ready() and self.slack.ready()
+        return self.whole.ready() and self.slack.ready() and (self.holes is None or self.holes.ready())
 
     def code(self, tables: Tables) -> Code:
         cells = prod(self.tile.width)
@@ -52,7 +54,7 @@ class LanePlan:
         return Code(
             self.whole.address(), self.whole.last - self.whole.first, self.slack.address(),
             self.slack.last - self.slack.first, self.slack.first, self.share, cells, self.whole.lanes, linear, slope,
-            intercept,
+            intercept, self.whole.settled, self.holes.address() if self.holes else 0,
         )  # fmt: skip
 
     def runs(self) -> Runs:
@@ -85,9 +87,10 @@ def lane_plan(
     share, first, last = _slack(tables, cells, 0 if lone else _margin(cells))
     if last - first > cells // 2 + 8:
         return None
-    whole = NetworkCode(tile, lower, upper + 1, pitch, stride, lanes, itemsize)
+    whole = NetworkCode(tile, lower, upper + 1, pitch, stride, lanes, itemsize, settled=not tables.interpolates)
     slack = NetworkCode(tile, first, last, pitch, stride, lanes, itemsize)
-    return LanePlan(tile, whole, slack, share, -(-_steps(tile, lower, upper + 1) // prod(outputs)))
+    holes = holes_code(tile, tables, pitch, stride, lanes, itemsize)
+    return LanePlan(tile, whole, slack, holes, share, -(-_steps(tile, lower, upper + 1) // prod(outputs)))
 
 
 def _outputs(

@@ -19,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from windrow.kernels.direct import between
+from windrow.kernels.jit import inner
 from windrow.kernels.slots import LOW_BIT, add_slots, between_slots, pick_slot, settle_slot, subtract_slots
 
 Array = npt.NDArray[Any]
@@ -56,6 +57,8 @@ class Code(NamedTuple):
     linear: bool  # whether the lower rank of N values is floor(N * slope + intercept) in float32
     slope: np.float32
     intercept: np.float32
+    straight: bool  # whether the network for tiles without missing cells gives results, not ranks
+    holes: int  # address of the network for tiles with a few missing cells, 0 if there is none; see holes
 
 
 class Runs(NamedTuple):
@@ -65,7 +68,7 @@ class Runs(NamedTuple):
     length: int
 
 
-@numba.njit(cache=True, nogil=True)
+@inner
 def whole_results(
     found: Array, outputs: int, ranks: int, lanes: int, weight: float, results: Array, place: int
 ) -> None:
@@ -81,7 +84,7 @@ def whole_results(
                 results[target + lane] = between(np.float64(found[at + lane]), np.float64(found[other + lane]), weight)
 
 
-@numba.njit(cache=True, nogil=True)
+@inner
 def slack_results(
     found: Array, totals: Array, row: int, first: Array, length: int, code: Code, lower: Array, upper: Array,
     weight: Array, interpolates: bool, results: Array, place: int, sums: Array,
@@ -104,7 +107,7 @@ def slack_results(
     return failures
 
 
-@numba.njit(cache=True, nogil=True)
+@inner
 def _pick_singly(
     found: Array, start: int, sums: Array, code: Code, lower: Array, upper: Array, weight: Array, interpolates: bool,
     results: Array, target: int,
@@ -127,7 +130,7 @@ def _pick_singly(
     return failed
 
 
-@numba.njit(cache=True, nogil=True, inline="always")
+@numba.njit(nogil=True, inline="always")
 def window_totals(
     like: Array, totals: Array, row: int, first: Array, length: int, output: int, lanes: int, sums: Array
 ) -> None:
@@ -140,7 +143,7 @@ def window_totals(
         add_slots(like, sums, 0, sums, 0, sums, lanes)
 
 
-@numba.njit(cache=True, nogil=True)
+@inner
 def unanswered(total: int, code: Code, lower: Array, upper: Array) -> bool:
     """Whether a window with these totals needs a rank that the network did not give."""
     present = code.cells - (total & ((1 << LOW_BIT) - 1))

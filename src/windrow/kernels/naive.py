@@ -8,15 +8,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
 from windrow.errors import DataError
 from windrow.kernels.direct import between
 from windrow.kernels.geometry import Geometry, geometry, most_cells
+from windrow.kernels.jit import inner, kernel
+from windrow.kernels.overflow import sum_overflows
 from windrow.kernels.ranks import RankTable
-from windrow.kernels.results import OPERATIONS, Outcome, RankArrays, prepared, rank_arrays, sum_overflows
+from windrow.kernels.results import OPERATIONS, Outcome, RankArrays, prepared, rank_arrays
 from windrow.kernels.sweep import AnySweep
 
 Array = npt.NDArray[Any]
@@ -49,7 +50,7 @@ def naive_windows(
     return Outcome(reals, exact, counts)
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _windows(
     operation: int, flat: Array, there: Array, place: Geometry, tables: RankArrays, buffer: Array, reals: Array,
     exact: Array, counts: Array,
@@ -78,7 +79,7 @@ def _windows(
     return overflowed
 
 
-@numba.njit(cache=True, nogil=True)
+@inner
 def _gather(flat: Array, there: Array, stride: Array, lo: Array, hi: Array, cell: Array, buffer: Array) -> int:
     """The present values of one box, copied into the buffer; returns how many there are."""
     ndim = len(lo)
@@ -107,7 +108,7 @@ def _gather(flat: Array, there: Array, stride: Array, lo: Array, hi: Array, cell
             return found
 
 
-@numba.njit(cache=True, nogil=True)
+@inner
 def _reduce(
     operation: int, buffer: Array, found: int, tables: RankArrays, reals: Array, exact: Array, output: int
 ) -> bool:
@@ -133,7 +134,7 @@ def _reduce(
     return False
 
 
-@numba.njit(cache=True, nogil=True)
+@inner
 def _sum(buffer: Array, found: int, reals: Array, exact: Array, output: int) -> bool:
     """Floats are summed with a running correction of what rounding lost, integers exactly."""
     total = 0.0
@@ -156,7 +157,7 @@ def _sum(buffer: Array, found: int, reals: Array, exact: Array, output: int) -> 
     return overflowed
 
 
-@numba.njit(cache=True, nogil=True)
+@inner
 def _squares(buffer: Array, found: int) -> float:
     mean = 0.0
     for k in range(found):
@@ -167,7 +168,7 @@ def _squares(buffer: Array, found: int) -> float:
     return squares
 
 
-@numba.njit(cache=True, nogil=True)
+@inner
 def _runs(operation: int, window: Array, exact: Array, reals: Array, output: int) -> None:
     """Distinct values, or the most frequent one (the smallest of several), of a sorted window."""
     distinct = 1

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-import numba
 import numpy as np
 import numpy.typing as npt
+
+from windrow.kernels.jit import inner, kernel
 
 Array = npt.NDArray[Any]
 
@@ -40,7 +41,7 @@ def empty_tree(capacity: int, dtype: Any) -> Tree:
     return tree
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def clear(tree: Tree) -> None:
     rooms = len(tree.value)
     for node in range(1, rooms):
@@ -49,7 +50,7 @@ def clear(tree: Tree) -> None:
     tree.state[1] = rooms - 1
 
 
-@numba.njit(cache=True, nogil=True)
+@inner
 def insert(tree: Tree, value: Any) -> None:
     depth = 0
     node = tree.state[0]
@@ -77,7 +78,7 @@ def insert(tree: Tree, value: Any) -> None:
     _rebalance(tree, depth)
 
 
-@numba.njit(cache=True, nogil=True)
+@inner
 def remove(tree: Tree, value: Any) -> None:
     """Take away one occurrence of a value that is there."""
     depth = 0
@@ -111,7 +112,7 @@ def remove(tree: Tree, value: Any) -> None:
     _rebalance(tree, depth)
 
 
-@numba.njit(cache=True, nogil=True)
+@inner
 def _unlink(tree: Tree, node: int, depth: int) -> None:
     """Put a node's only child in its place."""
     child = tree.node[node, LEFT] if tree.node[node, LEFT] != 0 else tree.node[node, RIGHT]
@@ -125,7 +126,7 @@ def _unlink(tree: Tree, node: int, depth: int) -> None:
     tree.state[1] += 1
 
 
-@numba.njit(cache=True, nogil=True)
+@inner
 def select(tree: Tree, rank: int) -> Any:
     """The value of a rank, counted from 0."""
     node = tree.state[0]
@@ -140,14 +141,14 @@ def select(tree: Tree, rank: int) -> Any:
             node = tree.node[node, RIGHT]
 
 
-@numba.njit(cache=True, nogil=True)
+@inner
 def _count(tree: Tree, node: int) -> None:
     left, right = tree.node[node, LEFT], tree.node[node, RIGHT]
     tree.node[node, WEIGHT] = 1 + tree.node[left, WEIGHT] + tree.node[right, WEIGHT]
     tree.node[node, SIZE] = tree.node[node, TIMES] + tree.node[left, SIZE] + tree.node[right, SIZE]
 
 
-@numba.njit(cache=True, nogil=True)
+@inner
 def _rotate_left(tree: Tree, node: int) -> int:
     up = tree.node[node, RIGHT]
     tree.node[node, RIGHT] = tree.node[up, LEFT]
@@ -157,7 +158,7 @@ def _rotate_left(tree: Tree, node: int) -> int:
     return up
 
 
-@numba.njit(cache=True, nogil=True)
+@inner
 def _rotate_right(tree: Tree, node: int) -> int:
     up = tree.node[node, LEFT]
     tree.node[node, LEFT] = tree.node[up, RIGHT]
@@ -167,7 +168,7 @@ def _rotate_right(tree: Tree, node: int) -> int:
     return up
 
 
-@numba.njit(cache=True, nogil=True)
+@inner
 def _balanced(tree: Tree, node: int) -> int:
     """The root of a node's subtree after at most two rotations."""
     left, right = tree.node[node, LEFT], tree.node[node, RIGHT]
@@ -183,7 +184,7 @@ def _balanced(tree: Tree, node: int) -> int:
     return node
 
 
-@numba.njit(cache=True, nogil=True)
+@inner
 def _rebalance(tree: Tree, depth: int) -> None:
     """Recount and rebalance the subtrees along the path, from the deepest up."""
     for level in range(depth - 1, -1, -1):

@@ -6,8 +6,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from numba import types
-from numba.extending import overload
 
 from windrow.kernels.ranks import RankTable
 
@@ -47,40 +45,32 @@ def rank_arrays(ranks: RankTable | None) -> RankArrays:
     return RankArrays(ranks.lower, ranks.upper, ranks.weight)
 
 
-def sum_overflows(before: Any, added: Any) -> bool:
-    """Whether a sum of two numbers leaves int64; floats never do. Compiled code has a version for each kind below."""
-    return not isinstance(before, float) and not -(2**63) <= int(before) + int(added) < 2**63
-
-
-@overload(sum_overflows)
-def _sum_overflows(before: Any, added: Any) -> Any:
-    def of_floats(before: Any, added: Any) -> bool:
-        return False
-
-    def of_signed(before: Any, added: Any) -> bool:
-        # Half of the sum is looked at, for that cannot overflow itself.
-        half = (before >> 1) + (added >> 1) + (before & added & 1)
-        return half >= 4611686018427387904 or half < -4611686018427387904
-
-    def of_unsigned(before: Any, added: Any) -> bool:
-        one = np.uint64(1)
-        return (before >> one) + (added >> one) + (before & added & one) >= np.uint64(4611686018427387904)
-
-    kind: Any = before
-    if not isinstance(kind, types.Integer):
-        return of_floats
-    return of_signed if kind.signed else of_unsigned  # type: ignore[attr-defined]
-
-
 def prepared(values: Array, present: npt.NDArray[np.bool_] | None) -> tuple[Array, npt.NDArray[np.bool_]]:
     """Values as one flat float64, int64 or uint64 array, which holds each type exactly, and where they are present."""
     kind = values.dtype.kind
     if kind == "f":
-        flat = np.ascontiguousarray(values, np.float64).reshape(-1)
+        # Adding 0.0 makes -0.0 a 0.0, or which of two equal zeros is found would be chance.
+        flat = np.add(values, 0.0, dtype=np.float64).reshape(-1)
         there = ~np.isnan(flat)
         return flat, there if present is None else there & present.reshape(-1)
     if kind == "M":
+        dated = ~np.isnat(values)
+        present = dated if present is None else dated & present
         values = values.view(np.int64)
     wide = np.uint64 if values.dtype == np.uint64 else np.int64
     flat = np.ascontiguousarray(values, wide).reshape(-1)
     return flat, np.ones(len(flat), bool) if present is None else np.ascontiguousarray(present).reshape(-1)
+
+
+def centre(values: Array, there: npt.NDArray[np.bool_]) -> float:
+    """What to take from values before squaring them, so that the difference of large squares does not lose digits.
+
+    Their mean, unless some are much closer to 0 than that: windows of those alone would lose digits by it. An error
+    then stays below 1e-11 of any window's mean square.
+    """
+    with np.errstate(invalid="ignore", over="ignore"):
+        sizes = np.abs(values.astype(np.float64, copy=False))
+        known = there & np.isfinite(sizes)
+        mean = float(values.mean(where=known, dtype=np.float64)) if known.any() else 0.0
+        smallest = float(sizes.min(where=known, initial=np.inf))
+    return mean if np.isfinite(mean) and smallest >= abs(mean) / 100 else 0.0

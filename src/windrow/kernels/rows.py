@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
+from windrow.kernels.jit import inner, kernel
 from windrow.kernels.lanes import (
     Code,
     Grid,
@@ -23,13 +23,15 @@ from windrow.kernels.lanes import (
     window_totals,
 )
 from windrow.kernels.slots import add_slots, replace_slot
-from windrow.kernels.vectors import SLOT_BYTES, call_network, copy_slot, slot_has_nan
+from windrow.kernels.vectors import SLOT_BYTES, call_network, copy_slot, slot_has_nan, try_network
 
 Array = npt.NDArray[Any]
 Int64Array = npt.NDArray[np.int64]
 
 # Rows of a tile that are not in the input: missing, or read by no output.
 MISSING, UNUSED = -1, -2
+# What the cells of a tile are: all there, some of them missing, some of them outside the input.
+CLEAN, HOLES, OUTSIDE = 0, 1, 2
 
 
 class Rows(NamedTuple):
@@ -42,7 +44,7 @@ class Rows(NamedTuple):
     pitch: int  # items that a row takes in working memory
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def run_rows(
     grid: Grid, rows: Rows, code: Code, runs: Runs, tables: Tables, work: Array, found: Array, results: Array,
     out: Array, failed: Array,
@@ -61,7 +63,7 @@ def run_rows(
     starts = np.empty(len(rows.cells), np.int64)
     targets = np.empty(len(rows.outputs), np.int64)
     totals = np.zeros((len(starts) + 1) * code.lanes, np.int32)
-    failures = 0
+    failures = np.int64(0)
     for _ in range(number):
         _place_rows(grid, rows, at, starts)
         _place_outputs(grid, rows, at, targets)
@@ -73,10 +75,10 @@ def run_rows(
             if at[axis] < tiles[axis]:
                 break
             at[axis] = 0
-    return failures
+    return int(failures)
 
 
-@numba.njit(cache=True, nogil=True)
+@inner
 def _run_line(
     grid: Grid, rows: Rows, code: Code, runs: Runs, tables: Tables, starts: Array, targets: Array, totals: Array,
     work: Array, found: Array, results: Array, out: Array, failed: Array, failures: int,
@@ -87,24 +89,40 @@ def _run_line(
     extent = grid.extent[len(grid.extent) - 1]
     flat, lanes, width, pitch = grid.flat, code.lanes, rows.width, rows.pitch
     sums = np.empty(2 * lanes, np.int32)
+    none = np.int64(0)  # Numba would compile a version of its own for a literal 0
     for column in range(0, count, lanes):
         used = min(lanes, count - column)
         cell = begin + column * step + offset
-        if not _fill(flat, starts, cell, extent, step, width, pitch, used, work, lanes):
+        dirt = _fill(flat, starts, cell, extent, step, width, pitch, used, work, lanes)
+        if dirt == CLEAN and code.straight:
+            call_network(code.whole, work, 0, results, 0)
+        elif dirt == CLEAN:
             call_network(code.whole, work, 0, found, 0)
-            whole_results(found, len(targets), code.whole_ranks, lanes, weight[code.cells], results, 0)
-        else:
+            whole_results(found, len(targets), code.whole_ranks, lanes, weight[code.cells], results, none)
+        elif dirt == OUTSIDE or code.holes == 0 or try_network(code.holes, work, 0, results, 0):
             _replace(len(starts), width, pitch, step, lanes, code.share, work, totals)
             call_network(code.slack, work, 0, found, 0)
             if slack_results(
-                found, totals, 0, first, runs.length, code, lower, upper, weight, tables.interpolates, results, 0, sums
+                found,
+                totals,
+                none,
+                first,
+                runs.length,
+                code,
+                lower,
+                upper,
+                weight,
+                tables.interpolates,
+                results,
+                none,
+                sums,
             ):
                 failures = _list(code, runs, tables, found, targets, totals, column, used, sums, failed, failures)
         _deliver(results, targets, column, used, lanes, out)
     return failures
 
 
-@numba.njit(cache=True, nogil=True)
+@inner
 def _deliver(results: Array, targets: Array, column: int, used: int, lanes: int, out: Array) -> None:
     for output in range(len(targets)):
         if targets[output] >= 0:
@@ -117,7 +135,7 @@ def _deliver(results: Array, targets: Array, column: int, used: int, lanes: int,
                     out[place + lane] = results[output * lanes + lane]
 
 
-@numba.njit(cache=True, nogil=True)
+@inner
 def _place_rows(grid: Grid, rows: Rows, at: Array, starts: Array) -> None:
     """Where in the input each row of the tile begins."""
     for row in range(len(starts)):
@@ -137,7 +155,7 @@ def _place_rows(grid: Grid, rows: Rows, at: Array, starts: Array) -> None:
         starts[row] = start
 
 
-@numba.njit(cache=True, nogil=True)
+@inner
 def _place_outputs(grid: Grid, rows: Rows, at: Array, targets: Array) -> None:
     for output in range(len(targets)):
         target = np.int64(0)
@@ -150,35 +168,40 @@ def _place_outputs(grid: Grid, rows: Rows, at: Array, targets: Array) -> None:
         targets[output] = target
 
 
-@numba.njit(cache=True, nogil=True)
+@inner
 def _fill(
     flat: Array, starts: Array, cell: int, extent: int, step: int, width: int, pitch: int, used: int, work: Array,
     lanes: int,
-) -> bool:  # fmt: skip
-    """Copy the rows' cells for the windows that begin at ``cell`` and behind; whether any is missing."""
+) -> int:  # fmt: skip
+    """Copy the rows' cells for the windows that begin at ``cell`` and behind; whether any is missing or outside."""
     inside = step == 1 and cell >= 0 and cell + lanes + width - 1 <= extent
     dirty = False
+    beyond = False
     for row in range(len(starts)):
         place = row * pitch
         if starts[row] < 0:
-            dirty |= starts[row] == MISSING
+            beyond |= starts[row] == MISSING
             for k in range(pitch):
                 work[place + k] = np.nan if starts[row] == MISSING else 0.0
         elif inside and starts[row] + cell + pitch <= len(flat):
             for k in range(0, pitch, lanes):
                 dirty |= copy_slot(flat, starts[row] + cell + k, work, place + k)
         elif step == 1:
-            dirty |= _fill_slowly(flat, starts[row], cell, extent, used + width - 1, pitch, work, place, lanes)
+            beyond |= _fill_slowly(flat, starts[row], cell, extent, used + width - 1, pitch, work, place)
+            for k in range(0, pitch, lanes):
+                dirty |= slot_has_nan(work, place + k)
         else:
+            last = cell + (used - 1) * step + width - 1
+            beyond |= cell < 0 or last >= extent
             dirty |= _fill_apart(flat, starts[row], cell, extent, step, width, used, work, place, lanes)
-    return dirty
+    return OUTSIDE if beyond else HOLES if dirty else CLEAN
 
 
-@numba.njit(cache=True, nogil=True)
+@inner
 def _fill_slowly(
-    flat: Array, start: int, cell: int, extent: int, used: int, pitch: int, work: Array, place: int, lanes: int
+    flat: Array, start: int, cell: int, extent: int, used: int, pitch: int, work: Array, place: int
 ) -> bool:
-    """One row near a border: cells outside are missing, those that no output reads are 0."""
+    """One row near a border: cells outside are missing, those that no output reads are 0. Whether any is outside."""
     low = min(max(-cell, 0), used)
     high = max(min(extent - cell, used), low)
     for k in range(low):
@@ -189,15 +212,10 @@ def _fill_slowly(
         work[place + k] = np.nan
     for k in range(used, pitch):
         work[place + k] = 0
-    if low > 0 or high < used:
-        return True
-    dirty = False
-    for k in range(0, pitch, lanes):
-        dirty |= slot_has_nan(work, place + k)
-    return dirty
+    return low > 0 or high < used
 
 
-@numba.njit(cache=True, nogil=True)
+@inner
 def _fill_apart(
     flat: Array, start: int, cell: int, extent: int, step: int, width: int, used: int, work: Array, place: int,
     lanes: int,
@@ -215,7 +233,7 @@ def _fill_apart(
     return dirty
 
 
-@numba.njit(cache=True, nogil=True)
+@inner
 def _replace(
     count: int, width: int, pitch: int, step: int, lanes: int, share: float, work: Array, totals: Array
 ) -> None:
@@ -236,7 +254,7 @@ def _replace(
             add_slots(work, totals, after, totals, after, codes, offset * stride)
 
 
-@numba.njit(cache=True, nogil=True)
+@inner
 def _list(
     code: Code, runs: Runs, tables: Tables, found: Array, targets: Array, totals: Array, column: int, used: int,
     sums: Array, failed: Array, failures: int,

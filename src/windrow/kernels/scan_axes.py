@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -11,14 +12,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from windrow.kernels.scan_lanes import LINE, Merge
-from windrow.kernels.scan_strip import scan
+from windrow.kernels.scan_code import LINE, Merge
+from windrow.kernels.scan_strip import Loops, scan
 from windrow.kernels.sweep import Sweep
+from windrow.kernels.widening import widening
 
 RING_BYTES = 1 << 20  # of a block's rows: more than the second-level cache of most cores, but read in order
 PAGE = 4096
 WIDEST = 128  # cells: wider windows along a row are block-scanned, too
+FEW = 5  # rows: higher windows are block-scanned
+KEPT = 1 << 22  # bytes of workspace that a thread keeps
 TALLEST = 2048  # rows: taller blocks would let the error of a sum grow beyond a few 1e-13
+
+
+_kept = threading.local()
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +70,33 @@ def joined(axes: Sequence[Axis]) -> list[Axis]:
 
 @lru_cache(maxsize=256)
 def merge_of(rule: str, cell: str, total: str) -> Merge:
-    return Merge(rule, np.dtype(cell), np.dtype(total))
+    return Merge(rule, cell, total)
+
+
+@lru_cache(maxsize=1024)
+def _levels(merge: Merge, width: int) -> NDArray[np.int64]:
+    """How rows are widened, as compiled code reads it."""
+    size, overlaps = merge.kit.total, merge.rule in ("min", "max")
+    levels = widening(width, overlaps)
+    needed = not overlaps and any(level.extra is not None for level in levels[1:])
+    rows = [
+        (merge.join(level.rows, level.extra is not None), level.before * size, (level.extra or 0) * size, overlaps,
+         needed and number == 0, level.width * size)
+        for number, level in enumerate(levels)
+    ]  # fmt: skip
+    return np.array(rows, np.int64).reshape(-1, 6)
+
+
+@lru_cache(maxsize=1024)
+def _loops(merge: Merge, height: int, width: int, step: int) -> Loops:
+    """The loops for windows of ``height`` rows and ``width`` columns, those a step apart."""
+    levels = widening(width, merge.rule in ("min", "max"))
+    rows, extra = (levels[-1].rows, levels[-1].extra is not None) if levels and step == 1 else (1, False)
+    if height == 1:
+        return Loops(merge.join(rows, extra), 0, 0)
+    if height <= FEW:
+        return Loops(merge.complete(rows, extra, height - 1), 0, merge.join(height - 1))
+    return Loops(merge.advance(rows, extra), merge.join(2), 0)
 
 
 def later(rule: str, total: np.dtype[Any]) -> str:
@@ -134,11 +167,23 @@ def _scan(
     ring_room = _spaced(strip * size)
     room = _spaced(((strip - 1) * across[3] + across[2]) * size)
     # A vector of cells may be eight times as long as one of totals.
-    work = np.empty((down[2] + 1) * ring_room + 4 * room + 9 * LINE, np.uint8)
+    work = _workspace((down[2] + 1) * ring_room + 2 * room + 9 * LINE)
     address = -(-work.ctypes.data // LINE) * LINE
     limit = down[1] * across[1] if limit is None else limit
     places = (source.ctypes.data, out.ctypes.data)
-    return bool(scan(merge, *places, shape, down, across, shift, limit, (address, strip, ring_room, room)))
+    layout = (address, strip, ring_room, room)
+    loops, levels = _loops(merge, down[2], across[2], across[3]), _levels(merge, across[2])
+    return bool(scan(merge.kit, loops, *places, shape, down, across, levels, shift, limit, layout))
+
+
+def _workspace(size: int) -> NDArray[np.uint8]:
+    """Memory to work in, kept for the next scan: to give it back and ask for it again costs more than using it."""
+    if size > KEPT:
+        return np.empty(size, np.uint8)
+    kept: NDArray[np.uint8] | None = getattr(_kept, "memory", None)
+    if kept is None or len(kept) < size:
+        kept = _kept.memory = np.empty(size, np.uint8)
+    return kept
 
 
 def _strip_columns(column_bytes: int, across: tuple[int, int, int, int]) -> int:

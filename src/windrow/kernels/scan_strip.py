@@ -1,32 +1,27 @@
-"""Windows over two axes at once: widened along rows, block-scanned down the rows, in strips that stay in the cache.
+"""Windows over two axes at once: widened along rows, merged down the rows, in strips that stay in the cache.
 
-Down the rows (van Herk 1992; Gil and Werman 1993): rows are cut into blocks as high as the window, so that a window is
-the suffix of one block and a prefix of the next. Nothing is ever taken away again, so any associative merge will do,
-an infinity leaves with its row, and a sum's error does not depend on what has passed before.
+A few rows are merged anew for every window. Many rows are block-scanned (van Herk 1992; Gil and Werman 1993): rows are
+cut into blocks as high as the window, so that a window is the suffix of one block and a prefix of the next. Nothing is
+ever taken away again, so any associative merge will do, an infinity leaves with its row, and a sum's error does not
+depend on what has passed before.
 """
 
 from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from numba import njit
+from windrow.kernels.addresses import call, copy_bytes
+from windrow.kernels.jit import inner, kernel
+from windrow.kernels.scan_code import LINE, Kit
+from windrow.kernels.scan_rows import give, pair, widened, widened_but_last
 
-from windrow.kernels.scan_lanes import LINE, cell_size, copy_bytes, join, load, store, total_size
-from windrow.kernels.scan_rows import (
-    advance_pair,
-    advance_row,
-    advance_triple,
-    bring,
-    compiled,
-    edge_pair,
-    fill,
-    give_pair,
-    give_triple,
-    pair,
-    pick,
-    settle,
-    widen,
-)
+
+class Loops(NamedTuple):
+    """Addresses of the loops of one scan, see ``scan_code.Merge``; the last level of widening is part of the first."""
+
+    last: int  # completes a row of results with a new row: join, complete or advance
+    two: int  # merges two rows
+    others: int  # merges all rows of a window but one, if they are few; else 0
 
 
 class Strip(NamedTuple):
@@ -34,7 +29,8 @@ class Strip(NamedTuple):
 
     source: int  # address of the first source row
     row_bytes: int  # from one source row to the next
-    columns: int  # of the source
+    rows: int  # of the source
+    columns: int
     left: int  # the first column the strip's first window covers
     shift: int  # columns by which each row begins further right
     cells: int  # windows side by side
@@ -47,119 +43,133 @@ class Strip(NamedTuple):
     ring: int  # the rows of a block
     ring_room: int
     prefix: int
-    raw: int  # a source row, then rows to widen it in
+    raw: int  # a source row, and after it room to widen it in
     room: int
-    rest: int  # a spare vector
+    rest: int  # a spare line
 
 
-@compiled
-def bring_row(merge: Any, strip: Any, row: int, to: int) -> bool:
-    """The columns of a source row that the strip needs; those the source does not have bring nothing."""
-    size = total_size(merge)
-    left = strip.left + row * strip.shift
-    span = (strip.cells - 1) * strip.step + strip.width
-    begin = min(max(-left, 0), span)
-    end = max(min(strip.columns - left, span), begin)
-    found = False
-    if begin > 0:
-        fill(merge, to, begin * size)
-    if end > begin:
-        cells = strip.source + row * strip.row_bytes + (left + begin) * cell_size(merge)
-        found = bring(merge, cells, to + begin * size, (end - begin) * size, strip.rest)
-    if end < span:
-        fill(merge, to + end * size, (span - end) * size)
-    return found
+@inner
+def spot_of(kit: Kit, strip: Strip, k: int) -> Any:
+    """Where the k-th row of results begins, and how many bytes of it the strip has."""
+    spot = strip.place + k * strip.out_row
+    return spot, min(strip.cells * kit.total, strip.out_end - spot)
 
 
-@compiled
-def bring_half(merge: Any, strip: Any, row: int, slot: int) -> Any:
-    """A source row, widened but for the last doubling; with nothing to double or with a step, ready in its slot."""
-    size = total_size(merge)
-    if strip.width == 1 and strip.step == 1:
-        return bring_row(merge, strip, row, slot + strip.head), slot
-    found = bring_row(merge, strip, row, strip.raw + strip.head)
-    dense = strip.head + ((strip.cells - 1) * strip.step + 1) * size
-    half = widen(merge, strip.raw, strip.raw + strip.room, strip.room, strip.width, dense)
-    if strip.step > 1:
-        wide = strip.raw
-        if strip.width > 1:
-            wide = strip.raw + 3 * strip.room
-            settle(merge, half, strip.raw, strip.width, dense, wide)
-        pick(merge, wide + strip.head, strip.step, strip.cells * size, slot + strip.head)
-    return found, half
+@inner
+def ahead_of(kit: Kit, strip: Strip, row: int) -> int:
+    """Where the cells of a row come from that is needed next."""
+    return strip.source + row * strip.row_bytes + strip.left * kit.cell
 
 
-@compiled
-def join_vector(merge: Any, strip: Any, half: int, slot: int, before: int, prefix: int, i: int) -> None:
-    """A vector that reaches over an end of the row joins the prefix, but must not be written into the result."""
-    size = total_size(merge)
+@inner
+def ready_but_last(kit: Kit, strip: Strip, levels: Any, row: int) -> Any:
+    """A row for the loop that completes results, which widens it for the last time if there is anything to widen."""
     if strip.width > 1 and strip.step == 1:
-        now = join(merge, load(merge, half + i), load(merge, half + (strip.width >> 1) * size + i))
-        if strip.width & 1:
-            now = join(merge, now, load(merge, strip.raw + (strip.width - 1) * size + i))
-        store(slot + i, now)
-    store(prefix + i, join(merge, load(merge, before + i), load(merge, slot + i)))
+        return widened_but_last(kit, strip, levels, row)
+    return widened(kit, strip, levels, row, strip.prefix), strip.prefix, 0, strip.prefix
 
 
-@compiled
-def complete_row(merge: Any, strip: Any, half: int, slot: int, rows: Any, length: int, ahead: int) -> None:
-    """The row, widened for the last time, joins the prefix and completes a row of the result."""
-    before, prefix, suffix, place = rows
-    head = strip.head
-    begin = LINE if head else 0
-    inner = (head + length) // LINE * LINE
-    if head:
-        join_vector(merge, strip, half, slot, before, prefix, 0)
-    if begin <= inner < head + length:
-        join_vector(merge, strip, half, slot, before, prefix, inner)
-    b = half + (strip.width >> 1) * total_size(merge)
-    c = strip.raw + (strip.width - 1) * total_size(merge)
-    aligned = (before, prefix, suffix, place - head)
-    if strip.width == 1 or strip.step > 1:
-        advance_row(merge, slot, aligned, begin, inner, ahead)
-    elif strip.width & 1:
-        advance_triple(merge, slot, half, b, c, aligned, begin, inner, ahead)
-    else:
-        advance_pair(merge, slot, half, b, aligned, begin, inner, ahead)
-    edge_pair(merge, suffix + head, prefix + head, place, length, strip.rest)
-
-
-@compiled
-def scan_rows_alone(merge: Any, strip: Any, rows: int, down: Any) -> bool:
+@inner
+def scan_single(kit: Kit, loops: Loops, strip: Strip, levels: Any, down: Any) -> bool:
     """Windows one row high."""
     low, count, _, pace = down
     found = False
     for k in range(count):
         row = low + k * pace
-        spot = strip.place + k * strip.out_row
-        length = min(strip.cells * total_size(merge), strip.out_end - spot)
-        slot = strip.ring
-        if row < 0 or row >= rows:
-            fill(merge, slot, strip.head + length)
-            copy_bytes(spot, slot + strip.head, length)
+        spot, length = spot_of(kit, strip, k)
+        if row < 0 or row >= strip.rows:
+            call(kit.fill, (strip.prefix, strip.head + length))
+            copy_bytes(spot, strip.prefix + strip.head, length)
             continue
-        lacking, half = bring_half(merge, strip, row, slot)
+        lacking, half, stride, extra = ready_but_last(kit, strip, levels, row)
         found |= lacking
-        ahead = strip.source + (row + pace) * strip.row_bytes + strip.left * cell_size(merge) - strip.head
-        b = half + (strip.width >> 1) * total_size(merge)
-        c = strip.raw + (strip.width - 1) * total_size(merge)
         if strip.width == 1 or strip.step > 1:
-            copy_bytes(spot, slot + strip.head, length)
-        elif strip.width & 1:
-            give_triple(merge, half, b, c, spot, strip.head, length, strip.rest, ahead)
+            copy_bytes(spot, half + strip.head, length)
         else:
-            give_pair(merge, half, b, spot, strip.head, length, strip.rest, ahead)
+            give(loops.last, half, stride, extra, spot, strip.head, length, strip.rest)
     return found
 
 
-@compiled
-def scan_blocks(merge: Any, strip: Any, rows: int, down: Any) -> bool:
-    """Windows several rows high."""
+@inner
+def scan_few(kit: Kit, loops: Loops, strip: Strip, levels: Any, down: Any) -> bool:
+    """Windows of a few rows. All but one are in the ring, row r at place r % (height - 1), where the last one goes."""
     low, count, height, pace = down
-    size = total_size(merge)
-    padded = strip.head + strip.cells * size
+    padded = strip.head + strip.cells * kit.total
+    found = False
+    row = low
+    for k in range(count):
+        first = low + k * pace
+        last = first + height - 1
+        row = max(row, first)
+        while row < last:
+            slot = strip.ring + row % (height - 1) * strip.ring_room
+            if row < 0 or row >= strip.rows:
+                call(kit.fill, (slot, padded))
+            else:
+                found |= widened(kit, strip, levels, row, slot)
+            row += 1
+        spot, length = spot_of(kit, strip, k)
+        slot = strip.ring + last % (height - 1) * strip.ring_room
+        if row > last or last < 0 or last >= strip.rows:
+            give(loops.others, strip.ring, strip.ring_room, strip.ring, spot, strip.head, length, strip.rest)
+            call(kit.fill, (slot, padded))
+        else:
+            lacking, half, stride, extra = ready_but_last(kit, strip, levels, last)
+            found |= lacking
+            complete_few(loops.last, strip, (half, stride, extra, slot), spot, length, ahead_of(kit, strip, last + 1))
+        row = last + 1
+    return found
+
+
+@inner
+def complete_few(complete: int, strip: Strip, rows: Any, spot: int, length: int, ahead: int) -> None:
+    """The last row of windows goes into its slot, and with the ring into the result."""
+    row, stride, extra, slot = rows
+    ring, room, rest = strip.ring, strip.ring_room, strip.rest
+    begin = LINE if strip.head else 0
+    inner = (strip.head + length) // LINE * LINE
+    if strip.head:
+        call(complete, (rest, row, stride, extra, slot, ring, room, ahead, LINE))
+        copy_bytes(spot, rest + strip.head, min(length, LINE - strip.head))
+    if begin < inner:
+        to = spot - strip.head + begin
+        a, b, c, d = row + begin, extra + begin, slot + begin, ring + begin
+        call(complete, (to, a, stride, b, c, d, room, ahead, inner - begin))
+    if begin <= inner < strip.head + length:
+        a, b, c, d = row + inner, extra + inner, slot + inner, ring + inner
+        call(complete, (rest, a, stride, b, c, d, room, ahead, LINE))
+        copy_bytes(spot - strip.head + inner, rest, strip.head + length - inner)
+
+
+@inner
+def complete_row(advance: int, strip: Strip, rows: Any, others: Any, spot: int, length: int, ahead: int) -> None:
+    """A row goes into its slot, with those before into the prefix, and with the suffix into the result."""
+    row, stride, extra, slot = rows
+    before, prefix, suffix = others
+    rest = strip.rest
+    begin = LINE if strip.head else 0
+    inner = (strip.head + length) // LINE * LINE
+    if strip.head:
+        call(advance, (rest, row, stride, extra, slot, before, prefix, suffix, ahead, LINE))
+        copy_bytes(spot, rest + strip.head, min(length, LINE - strip.head))
+    if begin < inner:
+        a, b = row + begin, extra + begin
+        c, d, e, f = slot + begin, before + begin, prefix + begin, suffix + begin
+        call(advance, (spot - strip.head + begin, a, stride, b, c, d, e, f, ahead, inner - begin))
+    if begin <= inner < strip.head + length:
+        a, b = row + inner, extra + inner
+        c, d, e, f = slot + inner, before + inner, prefix + inner, suffix + inner
+        call(advance, (rest, a, stride, b, c, d, e, f, ahead, LINE))
+        copy_bytes(spot - strip.head + inner, rest, strip.head + length - inner)
+
+
+@inner
+def scan_blocks(kit: Kit, loops: Loops, strip: Strip, levels: Any, down: Any) -> bool:
+    """Windows of many rows."""
+    low, count, height, pace = down
+    padded = strip.head + strip.cells * kit.total
     top = max(low, 0)
-    bottom = min(rows, low + (count - 1) * pace + height)
+    bottom = min(strip.rows, low + (count - 1) * pace + height)
     row = top
     block = low
     suffix_first = 0
@@ -178,42 +188,37 @@ def scan_blocks(merge: Any, strip: Any, rows: int, down: Any) -> bool:
         total = 0  # where the merge of the block's rows so far is, if there are any
         while k < count and start <= block:
             last = min(start + height, end)
-            spot = strip.place + k * strip.out_row
-            length = min(strip.cells * size, strip.out_end - spot)
+            spot, length = spot_of(kit, strip, k)
             suffix = 0
             if start < block and max(start, suffix_first) < suffix_end:
                 suffix = strip.ring + (max(start, suffix_first) - block + height) * strip.ring_room
             completed = False
             while row < last:
                 slot = strip.ring + (row - block) * strip.ring_room
-                lacking, half = bring_half(merge, strip, row, slot)
+                completed = total != 0 and suffix != 0 and row == last - 1
+                if completed and strip.width > 1 and strip.step == 1:
+                    lacking, half, stride, extra = widened_but_last(kit, strip, levels, row)
+                    rows = (half, stride, extra, slot)
+                else:
+                    lacking = widened(kit, strip, levels, row, slot)
+                    rows = (slot, 0, slot, slot)
                 found |= lacking
                 row += 1
-                completed = total != 0 and suffix != 0 and row == last
                 if completed:
-                    ahead = strip.source + row * strip.row_bytes + strip.left * cell_size(merge) - strip.head
-                    complete_row(merge, strip, half, slot, (total, strip.prefix, suffix, spot), length, ahead)
+                    others = (total, strip.prefix, suffix)
+                    complete_row(loops.last, strip, rows, others, spot, length, ahead_of(kit, strip, row))
                     total = strip.prefix
-                    continue
-                if half != slot and strip.step == 1:
-                    settle(merge, half, strip.raw, strip.width, padded, slot)
-                if total == 0:
+                elif total == 0:
                     total = slot
                 else:
-                    pair(merge, strip.prefix, total, slot, padded)
+                    pair(loops.two, strip.prefix, total, slot, padded)
                     total = strip.prefix
             if not completed:
-                if total != 0 and suffix != 0:
-                    give_pair(merge, suffix, total, spot, strip.head, length, strip.rest, strip.source)
-                elif total != 0 or suffix != 0:
-                    copy_bytes(spot, max(total, suffix) + strip.head, length)
-                else:
-                    fill(merge, strip.prefix, padded)
-                    copy_bytes(spot, strip.prefix + strip.head, length)
+                give_merged(kit, loops, strip, total, suffix, spot, length)
             k += 1
             start = low + k * pace
         if k < count and start < block + height:
-            found |= close_block(merge, strip, row, block, first, end)
+            found |= close_block(kit, loops, strip, levels, (row, block, first, end))
             row = max(row, end)
         suffix_first = first
         suffix_end = end
@@ -221,57 +226,69 @@ def scan_blocks(merge: Any, strip: Any, rows: int, down: Any) -> bool:
     return found
 
 
-@compiled
-def close_block(merge: Any, strip: Any, row: int, block: int, first: int, end: int) -> bool:
+@inner
+def give_merged(kit: Kit, loops: Loops, strip: Strip, total: int, suffix: int, spot: int, length: int) -> None:
+    """A row of results that no new row completes: whatever there is of prefix and suffix."""
+    if total != 0 and suffix != 0:
+        give(loops.two, suffix, total - suffix, suffix, spot, strip.head, length, strip.rest)
+    elif total != 0 or suffix != 0:
+        copy_bytes(spot, max(total, suffix) + strip.head, length)
+    else:
+        call(kit.fill, (strip.prefix, strip.head + length))
+        copy_bytes(spot, strip.prefix + strip.head, length)
+
+
+@inner
+def close_block(kit: Kit, loops: Loops, strip: Strip, levels: Any, rows: Any) -> bool:
     """Bring in the rows of a block that no window ends at, and turn its rows into suffixes."""
-    padded = strip.head + strip.cells * total_size(merge)
+    row, block, first, end = rows
+    padded = strip.head + strip.cells * kit.total
     found = False
     for late in range(row, end):
-        slot = strip.ring + (late - block) * strip.ring_room
-        lacking, half = bring_half(merge, strip, late, slot)
-        found |= lacking
-        if half != slot and strip.step == 1:
-            settle(merge, half, strip.raw, strip.width, padded, slot)
+        found |= widened(kit, strip, levels, late, strip.ring + (late - block) * strip.ring_room)
     for upper in range(end - 2, first - 1, -1):
         slot = strip.ring + (upper - block) * strip.ring_room
-        pair(merge, slot, slot, slot + strip.ring_room, padded)
+        pair(loops.two, slot, slot, slot + strip.ring_room, padded)
     return found
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def scan(
-    merge: Any, source: int, out: int, shape: Any, down: Any, across: Any, shift: int, limit: int, work: Any
-) -> bool:
+    kit: Kit, loops: Loops, source: int, out: int, shape: Any, down: Any, across: Any, levels: Any, shift: int,
+    limit: int, work: Any,
+) -> bool:  # fmt: skip
     """Merge windows over the last two axes of ``source``, seen as ``shape`` = (outer, rows, columns).
 
-    ``down`` and ``across`` are (first cell of the first window, windows, width, step). With a ``shift``, row r is not
-    the source's, but begins ``shift`` columns after row r - 1 of the same source row. ``limit`` results are written
-    per outer index. ``work`` is (address, columns of a strip, bytes of a row of results, bytes of a row to widen).
-    Returns whether a cell was missing.
+    ``down`` and ``across`` are (first cell of the first window, windows, width, step). ``levels`` say how rows are
+    widened, see ``scan_rows``. With a ``shift``, row r is not the source's, but begins ``shift`` columns after row
+    r - 1 of the same source row. ``limit`` results are written per outer index. ``work`` is (address, columns of a
+    strip, bytes of a row of results, bytes of a row to widen). Returns whether a cell was missing.
     """
     outer, rows, columns = shape
     edge, count, width, step = across
     ring, strip_columns, ring_room, room = work
-    size = total_size(merge)
+    size = kit.total
     each = columns if shift else rows * columns
-    row_bytes = 0 if shift else columns * cell_size(merge)
+    row_bytes = 0 if shift else columns * kit.cell
     # Rows of the result that are not whole lines begin differently each.
     aligned = count * size % LINE == 0 and limit * size % LINE == 0
     prefix = ring + down[2] * ring_room
     raw = prefix + ring_room
     found = False
     for index in range(outer):
-        begin = source + index * each * cell_size(merge)
+        begin = source + index * each * kit.cell
         end = out + (index + 1) * limit * size
         for column in range(0, count, strip_columns):
             place = out + (index * limit + column) * size
             head = place % LINE if aligned else 0
             strip = Strip(
-                begin, row_bytes, columns, edge + column * step, shift, min(strip_columns, count - column), width, step,
-                place, count * size, end, head, ring, ring_room, prefix, raw, room, raw + 4 * room,
+                begin, row_bytes, rows, columns, edge + column * step, shift, min(strip_columns, count - column), width,
+                step, place, count * size, end, head, ring, ring_room, prefix, raw, room, raw + 2 * room,
             )  # fmt: skip
             if down[2] == 1:
-                found |= scan_rows_alone(merge, strip, rows, down)
+                found |= scan_single(kit, loops, strip, levels, down)
+            elif loops.others:
+                found |= scan_few(kit, loops, strip, levels, down)
             else:
-                found |= scan_blocks(merge, strip, rows, down)
+                found |= scan_blocks(kit, loops, strip, levels, down)
     return found

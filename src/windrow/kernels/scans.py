@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from windrow.errors import DataError
+from windrow.kernels.geometry import clipped_counts, outer_product
 from windrow.kernels.scan_axes import Axis, clipped, scan_all
 from windrow.kernels.sweep import Sweep
 
@@ -39,13 +40,7 @@ class Extremes:
 
 def extents(shape: Sequence[int], sweeps: Sequence[Sweep]) -> NDArray[np.int64]:
     """The number of input cells in each window."""
-    result = np.ones((), np.int64)
-    for cells, sweep in zip(shape, sweeps, strict=True):
-        positions = sweep.first + np.arange(sweep.count, dtype=np.int64) * sweep.step
-        stops = np.minimum(positions + sweep.stop, cells - 1)
-        covered = np.maximum(stops - np.maximum(positions + sweep.start, 0) + 1, 0)
-        result = np.multiply.outer(result, covered)
-    return result
+    return outer_product(clipped_counts(shape, sweeps))
 
 
 def window_sum(
@@ -141,19 +136,14 @@ def _float_sum(rule: str, values: NDArray[Any], sweeps: Sequence[Sweep], out: ND
     return Sums(result, _count(values, sweeps) if missing else None)
 
 
-def _there(values: NDArray[Any]) -> NDArray[np.bool_]:
-    """Which values are present."""
-    if values.dtype.kind == "b":
-        return values
-    there: NDArray[np.bool_] = np.isnat(values) if values.dtype.kind in "mM" else np.isnan(values)
-    return np.logical_not(there, out=there)
-
-
 def _count(values: NDArray[Any], sweeps: Sequence[Sweep]) -> NDArray[Any]:
     """Counts of present values, in as few bytes as hold them, so that many are added at once."""
     axes = _axes(values, sweeps)
     result = _result(sweeps, np.min_scalar_type(_window_cells(axes)), None)
-    _run("sum", _there(values).view(np.uint8), axes, result, 0)
+    if values.dtype.kind == "f":
+        _run("count", values, axes, result, 0)
+    else:
+        _run("sum", (values if values.dtype.kind == "b" else ~np.isnat(values)).view(np.uint8), axes, result, 0)
     return result
 
 
@@ -197,6 +187,8 @@ def _extreme(
     present: NDArray[np.bool_] | None,
 ) -> Extremes:
     values = _native(values)
+    if values.dtype.kind == "f":
+        values, present = _with_nan(values, present), None
     result = _result(sweeps, values.dtype, out)
     cells, identity = _comparable(rule, values)
     there = _present(values, present)
@@ -217,7 +209,12 @@ def _extreme(
 
 def _may_be_bare(shape: Sequence[int], sweeps: Sequence[Sweep]) -> bool:
     """Whether a window lies outside the input."""
-    return any(not extents([cells], [sweep]).all() for cells, sweep in zip(shape, sweeps, strict=True))
+    return any(_reaches_out(cells, sweep) for cells, sweep in zip(shape, sweeps, strict=True))
+
+
+def _reaches_out(cells: int, sweep: Sweep) -> bool:
+    last = sweep.first + (sweep.count - 1) * sweep.step
+    return sweep.width < 1 or sweep.first + sweep.stop < 0 or last + sweep.start >= cells
 
 
 def _comparable(rule: str, values: NDArray[Any]) -> tuple[NDArray[Any], Any]:
@@ -234,7 +231,7 @@ def _comparable(rule: str, values: NDArray[Any]) -> tuple[NDArray[Any], Any]:
 def _present(values: NDArray[Any], present: NDArray[np.bool_] | None) -> NDArray[np.bool_] | None:
     if values.dtype.kind not in "mM":
         return present
-    dated = _there(values)
+    dated = ~np.isnat(values)
     if present is not None:
         return dated & present
     return None if dated.all() else dated

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from windrow.kernels.keys import Keys, key_type, keys_of
 from windrow.kernels.problems import problem_of
-from windrow.kernels.ranks import RankTable, cont_ranks, percentile_ranks
+from windrow.kernels.ranks import RankTable
 from windrow.kernels.strategies import choose
 from windrow.kernels.sweep import Sweep
 
@@ -76,8 +76,23 @@ def explain_select(
     alike: int = ALIKE,
 ) -> str:
     """What ``window_select`` would do, with the estimated cost of each way."""
+    return plan_select(shape, dtype, sweeps, ranks, strategy, alike)[1]
+
+
+def plan_select(
+    shape: Sequence[int],
+    dtype: Any,
+    sweeps: Sequence[Sweep],
+    ranks: RankTable,
+    strategy: str = "auto",
+    alike: int = ALIKE,
+) -> tuple[float, str]:
+    """The estimated nanoseconds of ``window_select``, and what it would do."""
     problem = problem_of(shape, key_type(np.dtype(dtype)), sweeps, ranks)
-    return NOTHING if problem is None else choose(problem, strategy, alike)[1]
+    if problem is None:
+        return 0.0, NOTHING
+    choice, text = choose(problem, strategy, alike)
+    return choice.nanoseconds, text
 
 
 def select_memory(shape: Sequence[int], dtype: Any, sweeps: Sequence[Sweep]) -> int:
@@ -87,16 +102,6 @@ def select_memory(shape: Sequence[int], dtype: Any, sweeps: Sequence[Sweep]) -> 
     each = 0 if kind == keys else keys.itemsize * (5 if kind.itemsize == 8 else 1)
     # Where series begin and end, windows to answer on their own, blocks being ranked.
     return each * cells + (0 if kind == keys else keys.itemsize) * outputs + 17 * outputs // 8 + 2**23
-
-
-def warm_select() -> None:
-    """Compile what is not compiled yet, so that no query has to wait for it; networks are compiled as they come up."""
-    square = [Sweep(0, 4, -1, 1), Sweep(0, 4, -1, 1)]
-    line = [Sweep(0, 4, 0, 0), Sweep(0, 4, -1, 1)]
-    for dtype in (np.float32, np.float64):
-        for ranks in (percentile_ranks(50, 9), cont_ranks(0.5, 9)):
-            for strategy, sweeps in (("direct", square), ("rows", square), ("bitset", square), ("series", line)):
-                window_select(np.zeros((4, 4), dtype), sweeps, ranks, strategy=strategy)
 
 
 def _room(sweeps: Sequence[Sweep], kind: np.dtype[Any], out: Array | None) -> Array:

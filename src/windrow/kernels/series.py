@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
+from windrow.kernels.jit import inner, kernel
 from windrow.kernels.lanes import (
     Code,
     Grid,
@@ -32,6 +32,7 @@ from windrow.kernels.vectors import (
     gather_block,
     scatter_block,
     slot_has_nan,
+    try_network,
 )
 
 Array = npt.NDArray[Any]
@@ -65,7 +66,7 @@ class Lanes(NamedTuple):
     outputs: Int64Array
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def run_series(
     grid: Grid, series: Series, code: Code, runs: Runs, tables: Tables, work: Array, found: Array, results: Array,
     out: Array, failed: Array,
@@ -83,7 +84,8 @@ def run_series(
     )  # fmt: skip
     dirty = np.zeros(rows + 1, np.int64)
     totals = np.zeros((rows + 1) * count, np.int32)
-    failures = 0
+    late = np.zeros(series.piece // series.tile, np.bool_)
+    failures = np.int64(0)
     for group in range(0, len(series.starts) * pieces, count):
         _assign(series, pieces, rows, group, lanes)
         straight = series.stride > 1 and _adjacent(lanes.source) and _adjacent(lanes.target)
@@ -97,17 +99,20 @@ def run_series(
         else:
             _fill(grid.flat, series.stride, lanes.source, lanes.low, lanes.high, lanes.useful, rows, work)
         _mark(work, rows, count, dirty)
-        if dirty[rows]:
+        inside = lanes.low.max(), lanes.high.min()
+        if _run_tiles(series, code, tables, work, found, results, dirty, inside, late):
             _replace(work, rows, count, code.share, dirty, totals)
-        failures = _run_tiles(series, code, runs, tables, work, found, results, lanes, dirty, totals, failed, failures)
+            failures = _run_late_tiles(
+                series, code, runs, tables, work, found, results, lanes, totals, late, failed, failures
+            )
         if straight:
             _scatter_straight(results, lanes.target[0], series.out_stride, lanes.outputs[0], count, out)
         else:
             _scatter(results, lanes.target, series.out_stride, lanes.outputs, count, out)
-    return failures
+    return int(failures)
 
 
-@numba.njit(cache=True, nogil=True)
+@inner
 def _adjacent(places: Array) -> bool:
     """Whether the lanes lie next to each other."""
     apart = 0
@@ -116,7 +121,7 @@ def _adjacent(places: Array) -> bool:
     return apart == 0
 
 
-@numba.njit(cache=True, nogil=True)
+@inner
 def _assign(series: Series, pieces: int, rows: int, group: int, lanes: Lanes) -> None:
     """Give each lane its piece; lanes without one repeat the first and have no outputs."""
     for lane in range(len(lanes.source)):
@@ -136,7 +141,7 @@ def _assign(series: Series, pieces: int, rows: int, group: int, lanes: Lanes) ->
         lanes.outputs[lane] = 0 if idle else outputs
 
 
-@numba.njit(cache=True, nogil=True)
+@inner
 def _fill(
     flat: Array, stride: int, source: Array, low: Array, high: Array, useful: Array, rows: int, work: Array
 ) -> None:
@@ -150,7 +155,7 @@ def _fill(
         end = max(begin, end)
         if stride > 1:
             end = begin  # only neighbours can be turned in blocks
-        _fill_slowly(flat, stride, source, low, high, useful, lane, block, 0, begin, work)
+        _fill_slowly(flat, stride, source, low, high, useful, lane, block, np.int64(0), begin, work)
         row = begin
         while row + block <= end:
             gather_block(flat, row, source, lane, work, row * count + lane, count)
@@ -162,7 +167,7 @@ def _fill(
         _fill_slowly(flat, stride, source, low, high, useful, lane, block, row, rows, work)
 
 
-@numba.njit(cache=True, nogil=True)
+@inner
 def _fill_slowly(
     flat: Array, stride: int, source: Array, low: Array, high: Array, useful: Array, first: int, block: int, begin: int,
     end: int, work: Array,
@@ -178,7 +183,7 @@ def _fill_slowly(
                 work[row * count + lane] = flat[source[lane] + row * stride]
 
 
-@numba.njit(cache=True, nogil=True)
+@inner
 def _fill_straight(
     flat: Array, source: int, stride: int, low: int, high: int, rows: int, work: Array, count: int
 ) -> None:
@@ -191,7 +196,7 @@ def _fill_straight(
                 work[row * count + lane] = np.nan
 
 
-@numba.njit(cache=True, nogil=True)
+@inner
 def _mark(work: Array, rows: int, count: int, dirty: Array) -> None:
     """``dirty[r]``: how many rows before r have a missing cell."""
     total = 0
@@ -201,7 +206,7 @@ def _mark(work: Array, rows: int, count: int, dirty: Array) -> None:
     dirty[rows] = total
 
 
-@numba.njit(cache=True, nogil=True)
+@inner
 def _replace(work: Array, rows: int, count: int, share: float, dirty: Array, totals: Array) -> None:
     """Replace missing cells, and count those before each row."""
     phase = np.zeros(count, work.dtype)
@@ -216,21 +221,44 @@ def _replace(work: Array, rows: int, count: int, share: float, dirty: Array, tot
             add_slots(work, totals, (row + 1) * count, totals, row * count, none, 0)
 
 
-@numba.njit(cache=True, nogil=True)
+@inner
 def _run_tiles(
-    series: Series, code: Code, runs: Runs, tables: Tables, work: Array, found: Array, results: Array, lanes: Lanes,
-    dirty: Array, totals: Array, failed: Array, failures: int,
-) -> int:  # fmt: skip
-    lower, upper, weight, first = tables.lower, tables.upper, tables.weight, runs.first
-    sums = np.empty(2 * code.lanes, np.int32)
-    for tile in range(series.piece // series.tile):
+    series: Series, code: Code, tables: Tables, work: Array, found: Array, results: Array, dirty: Array, inside: Any,
+    late: Array,
+) -> bool:  # fmt: skip
+    """Answer tiles without missing cells, or with a few; whether some are left, which are marked as late."""
+    weight = tables.weight
+    left = False
+    for tile in range(len(late)):
         row = tile * series.tile * series.step
         end = row + (series.tile - 1) * series.step + series.width
         place = tile * series.tile * code.lanes
-        if dirty[end] == dirty[row]:
+        late[tile] = False
+        if dirty[end] > dirty[row]:
+            late[tile] = row < inside[0] or end > inside[1] or code.holes == 0
+            if not late[tile]:
+                late[tile] = try_network(code.holes, work, row * code.lanes, results, place) != 0
+            left |= late[tile]
+        elif code.straight:
+            call_network(code.whole, work, row * code.lanes, results, place)
+        else:
             call_network(code.whole, work, row * code.lanes, found, 0)
             whole_results(found, series.tile, code.whole_ranks, code.lanes, weight[code.cells], results, place)
+    return left
+
+
+@inner
+def _run_late_tiles(
+    series: Series, code: Code, runs: Runs, tables: Tables, work: Array, found: Array, results: Array, lanes: Lanes,
+    totals: Array, late: Array, failed: Array, failures: int,
+) -> int:  # fmt: skip
+    lower, upper, weight, first = tables.lower, tables.upper, tables.weight, runs.first
+    sums = np.empty(2 * code.lanes, np.int32)
+    for tile in range(len(late)):
+        if not late[tile]:
             continue
+        row = tile * series.tile * series.step
+        place = tile * series.tile * code.lanes
         call_network(code.slack, work, row * code.lanes, found, 0)
         if slack_results(
             found, totals, row, first, runs.length, code, lower, upper, weight, tables.interpolates, results, place,
@@ -240,7 +268,7 @@ def _run_tiles(
     return failures
 
 
-@numba.njit(cache=True, nogil=True)
+@inner
 def _list(
     series: Series, code: Code, runs: Runs, tables: Tables, found: Array, lanes: Lanes, totals: Array, tile: int,
     sums: Array, failed: Array, failures: int,
@@ -257,7 +285,7 @@ def _list(
     return failures
 
 
-@numba.njit(cache=True, nogil=True)
+@inner
 def _scatter(results: Array, target: Array, stride: int, outputs: Array, count: int, out: Array) -> None:
     block = BLOCK_BYTES // out.itemsize
     for lane in range(0, count, block):
@@ -276,7 +304,7 @@ def _scatter(results: Array, target: Array, stride: int, outputs: Array, count: 
                 out[target[one] + rest * stride] = results[rest * count + one]
 
 
-@numba.njit(cache=True, nogil=True)
+@inner
 def _scatter_straight(results: Array, target: int, stride: int, outputs: int, count: int, out: Array) -> None:
     for row in range(outputs):
         for lane in range(0, count, SLOT_BYTES // out.itemsize):

@@ -121,7 +121,8 @@ def _network_time(problem: Problem, plan: LanePlan) -> float:
 
 
 def _compile_time(plan: LanePlan) -> float:
-    return 0.0 if plan.ready else 2.2 * COMPILE * plan.steps * prod(plan.tile.outputs)
+    pieces = 2.2 if plan.holes is None else 3.4
+    return 0.0 if plan.ready else pieces * COMPILE * plan.steps * prod(plan.tile.outputs)
 
 
 def _plan_detail(plan: LanePlan) -> str:

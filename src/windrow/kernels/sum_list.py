@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
-from windrow.kernels.results import sum_overflows
+from windrow.kernels.jit import inner
+from windrow.kernels.overflow import sum_overflows
 
 Array = npt.NDArray[Any]
 
@@ -37,7 +37,7 @@ def empty_list(units: int, dtype: Any) -> SumList:
     )  # fmt: skip
 
 
-@numba.njit(cache=True, nogil=True)
+@inner
 def clear(totals: SumList, unit: int) -> None:
     """Empty the list; ``unit`` is the next to enter."""
     totals.state[:] = unit
@@ -46,7 +46,7 @@ def clear(totals: SumList, unit: int) -> None:
     totals.back_count[0] = 0
 
 
-@numba.njit(cache=True, nogil=True)
+@inner
 def push(totals: SumList, real: float, square: float, whole: Any, count: int) -> bool:
     """Add the sums of the next unit; True if a whole total overflowed."""
     unit = totals.state[2]
@@ -60,7 +60,7 @@ def push(totals: SumList, real: float, square: float, whole: Any, count: int) ->
     return overflowed
 
 
-@numba.njit(cache=True, nogil=True)
+@inner
 def drop(totals: SumList) -> bool:
     """Forget the oldest unit; True if a whole total overflowed."""
     overflowed = False
@@ -79,7 +79,7 @@ def drop(totals: SumList) -> bool:
     return overflowed
 
 
-@numba.njit(cache=True, nogil=True)
+@inner
 def total(totals: SumList) -> tuple[float, float, Any, int, bool]:
     """Sum, sum of squares, whole sum and count of all units, and whether the whole sum overflowed."""
     real, square = totals.back_real[0], totals.back_real[1]

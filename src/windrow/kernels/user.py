@@ -7,16 +7,15 @@ their total; with neither, every window is added up anew. Loops are compiled for
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
+from uuid import uuid4
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
 from windrow.errors import DataError
-from windrow.kernels.geometry import geometry
-from windrow.kernels.incremental import first_cell, next_cell, offset_of, round_base, round_count, sweep_axis
+from windrow.kernels.geometry import geometry, sweep_axis
 from windrow.kernels.sweep import AnySweep
 
 Array = npt.NDArray[Any]
@@ -31,6 +30,8 @@ class StateFunctions:
     result: Callable[[tuple[Any, ...]], Any]
     remove: Callable[[tuple[Any, ...], Any], tuple[Any, ...]] | None = None
     merge: Callable[[tuple[Any, ...], tuple[Any, ...]], tuple[Any, ...]] | None = None
+    # Names what is compiled of them, in every process that gets a copy.
+    token: str = field(default_factory=lambda: uuid4().hex)
 
     @property
     def strategy(self) -> str:
@@ -39,7 +40,7 @@ class StateFunctions:
         return "merge window units, two stacks" if self.merge is not None else "add up every window"
 
 
-_COMPILED: dict[tuple[int, str], tuple[StateFunctions, Any]] = {}
+_COMPILED: dict[tuple[str, str], Any] = {}
 
 
 def user_windows(
@@ -51,6 +52,8 @@ def user_windows(
     strategy: str = "auto",
 ) -> tuple[Array, npt.NDArray[np.int64]]:
     """The aggregate in every window, and how many present values each had."""
+    import numba
+
     flat = np.ascontiguousarray(values.view(np.int64) if values.dtype.kind == "M" else values).reshape(-1)
     there = np.ones(len(flat), bool) if present is None else np.ascontiguousarray(present).reshape(-1)
     if flat.dtype.kind == "f":
@@ -74,132 +77,9 @@ def _reason(error: Exception) -> str:
 
 
 def _compiled(functions: StateFunctions, strategy: str) -> Any:
-    key = (id(functions), strategy)
-    if key not in _COMPILED:  # the functions are kept with their loop, so that their id stays theirs
-        _COMPILED[key] = (functions, _build(functions, strategy))
-    return _COMPILED[key][1]
+    from windrow.kernels.user_loops import state_loop
 
-
-def _build(functions: StateFunctions, strategy: str) -> Any:
-    empty, add, result = (numba.njit(f) for f in (functions.empty, functions.add, functions.result))
-    if strategy != "naive" and functions.remove is not None:
-        return _sliding_loop(empty, add, numba.njit(functions.remove), result)
-    if strategy != "naive" and functions.merge is not None:
-        return _merging_loop(empty, add, numba.njit(functions.merge), result)
-    return _adding_loop(empty, add, result)
-
-
-def _adding_loop(empty: Any, add: Any, result: Any) -> Any:
-    @numba.njit(nogil=True)
-    def loop(flat: Array, there: Array, place: Any, axis: int, out: Array, counts: Array) -> None:
-        ndim = len(place.extent)
-        lo, hi, cell = np.zeros(ndim, np.int64), np.zeros(ndim, np.int64), np.zeros(ndim, np.int64)
-        rounds, apart = round_count(place, axis)
-        for round_ in range(rounds):
-            output = round_base(place, axis, round_, lo, hi)
-            for k in range(place.outputs[axis]):
-                state = empty()
-                found = 0
-                for unit in range(place.lo[axis, k], place.hi[axis, k] + 1):
-                    more = first_cell(axis, unit, lo, hi, cell)
-                    while more:
-                        at = offset_of(place, cell)
-                        if there[at]:
-                            state = add(state, flat[at])
-                            found += 1
-                        more = next_cell(axis, lo, hi, cell)
-                counts[output + k * apart] = found
-                if found > 0:
-                    out[output + k * apart] = result(state)
-
-    return loop
-
-
-def _sliding_loop(empty: Any, add: Any, remove: Any, result: Any) -> Any:
-    @numba.njit(nogil=True)
-    def loop(flat: Array, there: Array, place: Any, axis: int, out: Array, counts: Array) -> None:
-        ndim = len(place.extent)
-        lo, hi, cell = np.zeros(ndim, np.int64), np.zeros(ndim, np.int64), np.zeros(ndim, np.int64)
-        rounds, apart = round_count(place, axis)
-        for round_ in range(rounds):
-            output = round_base(place, axis, round_, lo, hi)
-            state = empty()
-            found = 0
-            entered, left = np.int64(0), np.int64(0)
-            for k in range(place.outputs[axis]):
-                first, last = place.lo[axis, k], place.hi[axis, k]
-                if first > entered:
-                    state = empty()
-                    found = 0
-                    entered = left = first
-                while entered <= last:
-                    more = first_cell(axis, entered, lo, hi, cell)
-                    while more:
-                        at = offset_of(place, cell)
-                        if there[at]:
-                            state = add(state, flat[at])
-                            found += 1
-                        more = next_cell(axis, lo, hi, cell)
-                    entered += 1
-                while left < first:
-                    more = first_cell(axis, left, lo, hi, cell)
-                    while more:
-                        at = offset_of(place, cell)
-                        if there[at]:
-                            state = remove(state, flat[at])
-                            found -= 1
-                        more = next_cell(axis, lo, hi, cell)
-                    left += 1
-                counts[output + k * apart] = found
-                if found > 0:
-                    out[output + k * apart] = result(state)
-
-    return loop
-
-
-def _merging_loop(empty: Any, add: Any, merge: Any, result: Any) -> Any:
-    @numba.njit(nogil=True)
-    def loop(flat: Array, there: Array, place: Any, axis: int, out: Array, counts: Array) -> None:
-        ndim = len(place.extent)
-        lo, hi, cell = np.zeros(ndim, np.int64), np.zeros(ndim, np.int64), np.zeros(ndim, np.int64)
-        rounds, apart = round_count(place, axis)
-        units = [empty() for _ in range(place.extent[axis] + 1)]
-        inside = np.zeros(place.extent[axis] + 1, np.int64)
-        for round_ in range(rounds):
-            output = round_base(place, axis, round_, lo, hi)
-            back = empty()
-            found = 0
-            entered, left, split = np.int64(0), np.int64(0), np.int64(0)
-            for k in range(place.outputs[axis]):
-                first, last = place.lo[axis, k], place.hi[axis, k]
-                if first > entered:
-                    back = empty()
-                    found = 0
-                    entered = left = split = first
-                while entered <= last:
-                    state = empty()
-                    inside[entered] = 0
-                    more = first_cell(axis, entered, lo, hi, cell)
-                    while more:
-                        at = offset_of(place, cell)
-                        if there[at]:
-                            state = add(state, flat[at])
-                            inside[entered] += 1
-                        more = next_cell(axis, lo, hi, cell)
-                    units[entered] = state
-                    back = merge(back, state)
-                    found += inside[entered]
-                    entered += 1
-                while left < first:
-                    if left == split:
-                        for unit in range(entered - 2, left - 1, -1):
-                            units[unit] = merge(units[unit], units[unit + 1])
-                        split = entered
-                        back = empty()
-                    found -= inside[left]
-                    left += 1
-                counts[output + k * apart] = found
-                if found > 0:
-                    out[output + k * apart] = result(merge(units[left], back) if left < split else back)
-
-    return loop
+    key = (functions.token, strategy)
+    if key not in _COMPILED:
+        _COMPILED[key] = state_loop(functions, strategy)
+    return _COMPILED[key]

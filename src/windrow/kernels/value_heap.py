@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-import numba
 import numpy as np
 import numpy.typing as npt
+
+from windrow.kernels.jit import inner
 
 Array = npt.NDArray[Any]
 
@@ -23,7 +24,7 @@ def empty_heap(capacity: int, dtype: Any) -> Heap:
     return Heap(np.zeros(capacity, dtype), np.zeros(capacity, np.int64), np.zeros(1, np.int64))
 
 
-@numba.njit(cache=True, nogil=True)
+@inner
 def push(heap: Heap, value: Any, unit: int, largest: bool) -> None:
     """Enter a unit's value; ``largest`` turns the order round."""
     place = heap.length[0]
@@ -39,7 +40,7 @@ def push(heap: Heap, value: Any, unit: int, largest: bool) -> None:
     heap.unit[place] = unit
 
 
-@numba.njit(cache=True, nogil=True)
+@inner
 def drop_before(heap: Heap, unit: int, largest: bool) -> None:
     """Drop the top while its unit lies before ``unit``."""
     while heap.length[0] > 0 and heap.unit[0] < unit:
@@ -47,7 +48,7 @@ def drop_before(heap: Heap, unit: int, largest: bool) -> None:
         _sift(heap, heap.value[heap.length[0]], heap.unit[heap.length[0]], largest)
 
 
-@numba.njit(cache=True, nogil=True)
+@inner
 def _sift(heap: Heap, value: Any, unit: int, largest: bool) -> None:
     place = 0
     length = heap.length[0]
@@ -66,6 +67,6 @@ def _sift(heap: Heap, value: Any, unit: int, largest: bool) -> None:
     heap.unit[place] = unit
 
 
-@numba.njit(cache=True, nogil=True)
+@inner
 def _before(one: Any, other: Any, largest: bool) -> bool:
     return bool(one > other) if largest else bool(one < other)

@@ -104,6 +104,21 @@ def call_network(typing: Any, address: Any, work: Any, place: Any, results: Any,
 
 
 @step
+def try_network(typing: Any, address: Any, work: Any, place: Any, results: Any, target: Any) -> Any:
+    """As ``call_network``, for a network that answers with a whole number."""
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        byte = ir.PointerType(ir.IntType(8))
+        kind = ir.PointerType(ir.FunctionType(ir.IntType(64), [byte, byte]))
+        ends = [
+            builder.bitcast(pointer_to(context, builder, signature.args[k], args[k], args[k + 1]), byte) for k in (1, 3)
+        ]
+        return builder.call(builder.inttoptr(args[0], kind), ends)
+
+    return types.int64(address, work, place, results, target), generate
+
+
+@step
 def copy_slot(typing: Any, source: Any, start: Any, target: Any, place: Any) -> Any:
     """Copy the slot at ``source[start]`` to ``target[place]``; whether it holds a NaN."""
 
