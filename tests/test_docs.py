@@ -39,6 +39,7 @@ _DESIGNS = {
     "storage": ("storage",),
     "execution": ("execution",),
     "operations": ("operations",),
+    "windows": ("kernels", "aggregates", "plan"),
     "language": ("language", "expressions"),
     "api": ("api", "formats"),
 }

@@ -85,7 +85,7 @@ def _draw_courses(axes: Axes, courses: Sequence[Course], width: int) -> None:
         axes.fill_between(times, low, high, color=colour, linewidth=0, alpha=0.18)
         axes.plot(times, course.values.values - FREEZING, color=colour, linewidth=0.7, alpha=0.45)
         axes.plot(times, mean, color=colour, linewidth=2.2, label=_place(course.lat, course.lon))
-    title = f"The year, each day (thin) and the last {width} days: mean (bold), 10th to 90th percentile (band)"
+    title = f"Each day (thin), mean and 10th to 90th percentile of the last {width} days"
     axes.set_title(title, loc="left", fontweight="bold")
     axes.set_ylabel("temperature, °C")
     axes.set_xlabel("date")
