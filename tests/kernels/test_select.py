@@ -159,6 +159,14 @@ def test_long_series_along_any_axis(strategy: str, share: float, shape: tuple[in
     check(values, sweeps, cont_ranks(0.5, 12), strategy, np.isnan(values))
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("start", [-2, -1, 1])
+def test_series_that_lie_outside_the_input(dtype: Any, start: int) -> None:
+    values = np.random.default_rng(10).normal(size=(6, 32)).astype(dtype)
+    sweeps = [Sweep(0, 6, -1, 1), Sweep(0, 32, start, start)]
+    check(values, sweeps, percentile_ranks(50, 3), "series", np.isnan(values))
+
+
 @pytest.mark.parametrize("strategy", ["rows", "bitset"])
 @pytest.mark.parametrize("share", [0.0, 0.1, 0.9])
 def test_wide_fields_with_holes(strategy: str, share: float) -> None:

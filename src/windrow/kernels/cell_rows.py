@@ -11,9 +11,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-import numba
 import numpy as np
 import numpy.typing as npt
+
+from windrow.kernels.jit import kernel
 
 Array = npt.NDArray[Any]
 Int64Array = npt.NDArray[np.int64]
@@ -120,7 +121,7 @@ def run_starts(columns: Sequence[Int64Array], cells: int) -> Int64Array:
     return np.append(np.flatnonzero(new), cells).astype(np.int64)
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _compared(leading: Array, row: int, target: Array) -> int:
     """-1, 0 or 1: whether a row lies before, at or after a place."""
     for axis in range(len(target)):
@@ -129,7 +130,7 @@ def _compared(leading: Array, row: int, target: Array) -> int:
     return 0
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _row_at(leading: Array, row: int, target: Array) -> int:
     """The first row, from ``row`` on, that does not lie before ``target``: by strides that double, then by halves."""
     low, stride = row, 1
@@ -161,7 +162,7 @@ class Links(NamedTuple):
     end: Int64Array
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def links_of(rows: Rows, hoods: Neighbourhoods) -> Links:
     offsets = len(hoods.offset)
     most = offsets if offsets > 0 else len(rows.leading)
@@ -174,7 +175,7 @@ def links_of(rows: Rows, hoods: Neighbourhoods) -> Links:
     )  # fmt: skip
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def link(rows: Rows, hoods: Neighbourhoods, group: int, links: Links) -> int:
     """Find the rows that a group of neighbourhoods meets; how many there are. Groups must come in order."""
     if len(hoods.offset) == 0:
@@ -191,7 +192,7 @@ def link(rows: Rows, hoods: Neighbourhoods, group: int, links: Links) -> int:
     return found
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _rows_in_box(leading: Array, lo: Array, hi: Array, links: Links) -> int:
     """The rows of a box, leaping over those between: from any row outside it is known where the next can be."""
     axes = len(lo)
@@ -219,7 +220,7 @@ def _rows_in_box(leading: Array, lo: Array, hi: Array, links: Links) -> int:
     return found
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def find_ranges(rows: Rows, hoods: Neighbourhoods, group: int, k: int, links: Links) -> None:
     """For each cell of a group, its range in the k-th of the rows that the group meets."""
     start, stop = rows.start[links.row[k]], rows.start[links.row[k] + 1]
@@ -238,7 +239,7 @@ def find_ranges(rows: Rows, hoods: Neighbourhoods, group: int, k: int, links: Li
         links.end[cell] = place
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def first_at_least(last: Array, place: int, stop: int, bounds: Array, added: int, found: Array) -> None:
     """For each of the rising ``bounds``, with ``added``, the first place from ``place`` on that is not below it."""
     cells = len(bounds)
@@ -258,7 +259,7 @@ def first_at_least(last: Array, place: int, stop: int, bounds: Array, added: int
         found[number] = place
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _leapt(last: Array, place: int, stop: int, target: int) -> int:
     """The first place that is not below ``target``, by strides that double, then by halves."""
     low, stride = place, 1

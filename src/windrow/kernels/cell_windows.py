@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
 from windrow.errors import DataError
 from windrow.kernels.cell_rows import Int64Array, Neighbourhoods, Rows, find_ranges, first_at_least, link, links_of
+from windrow.kernels.jit import kernel
 from windrow.kernels.overflow import sum_overflows
 from windrow.kernels.results import NO_VALUES, Outcome, prepared
 
@@ -76,7 +76,7 @@ def reduce_ranges(
     return Outcome(np.where(np.isfinite(lost), reals + lost, reals), exact, counts)
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _count(rows: Rows, hoods: Neighbourhoods, before: Array, counts: Array) -> None:
     links = links_of(rows, hoods)
     for group in range(len(hoods.start) - 1):
@@ -89,7 +89,7 @@ def _count(rows: Rows, hoods: Neighbourhoods, before: Array, counts: Array) -> N
                 counts[cell] += end - begin if len(before) == 0 else before[end] - before[begin]
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _list(rows: Rows, hoods: Neighbourhoods, filled: Array, cells: Array) -> None:
     links = links_of(rows, hoods)
     for group in range(len(hoods.start) - 1):
@@ -103,7 +103,7 @@ def _list(rows: Rows, hoods: Neighbourhoods, filled: Array, cells: Array) -> Non
                     filled[cell] += 1
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _strips(rows: Rows, hoods: Neighbourhoods, sizes: Array, cells: Array) -> None:
     links = links_of(rows, hoods)
     filled = 0
@@ -121,7 +121,7 @@ def _strips(rows: Rows, hoods: Neighbourhoods, sizes: Array, cells: Array) -> No
         sizes[group] = filled - before
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _extreme(
     largest: bool, flat: Array, there: Array, rows: Rows, hoods: Neighbourhoods, exact: Array, counts: Array
 ) -> None:
@@ -142,7 +142,7 @@ def _extreme(
                 exact[cell], counts[cell] = best, found
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _sum(
     flat: Array, there: Array, rows: Rows, hoods: Neighbourhoods, reals: Array, lost: Array, exact: Array,
     counts: Array,

@@ -103,20 +103,9 @@ def _run_line(
             _replace(len(starts), width, pitch, step, lanes, code.share, work, totals)
             call_network(code.slack, work, 0, found, 0)
             if slack_results(
-                found,
-                totals,
-                none,
-                first,
-                runs.length,
-                code,
-                lower,
-                upper,
-                weight,
-                tables.interpolates,
-                results,
-                none,
-                sums,
-            ):
+                found, totals, none, first, runs.length, code, lower, upper, weight, tables.interpolates, results,
+                none, sums,
+            ):  # fmt: skip
                 failures = _list(code, runs, tables, found, targets, totals, column, used, sums, failed, failures)
         _deliver(results, targets, column, used, lanes, out)
     return failures

@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from windrow.kernels.scan_code import LINE, Merge
+from windrow.kernels.scan_code import Merge
 from windrow.kernels.scan_strip import Loops, scan
+from windrow.kernels.scan_text import LINE
 from windrow.kernels.sweep import Sweep
 from windrow.kernels.widening import widening
 

@@ -11,7 +11,8 @@ from typing import Any
 
 from windrow.kernels.addresses import call, copy_bytes, zero_bytes
 from windrow.kernels.jit import inner
-from windrow.kernels.scan_code import LINE, Kit
+from windrow.kernels.scan_code import Kit
+from windrow.kernels.scan_text import LINE
 
 
 @inner

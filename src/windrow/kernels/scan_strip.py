@@ -12,8 +12,9 @@ from typing import Any, NamedTuple
 
 from windrow.kernels.addresses import call, copy_bytes
 from windrow.kernels.jit import inner, kernel
-from windrow.kernels.scan_code import LINE, Kit
+from windrow.kernels.scan_code import Kit
 from windrow.kernels.scan_rows import give, pair, widened, widened_but_last
+from windrow.kernels.scan_text import LINE
 
 
 class Loops(NamedTuple):

@@ -89,7 +89,8 @@ def run_series(
     for group in range(0, len(series.starts) * pieces, count):
         _assign(series, pieces, rows, group, lanes)
         straight = series.stride > 1 and _adjacent(lanes.source) and _adjacent(lanes.target)
-        straight = straight and lanes.outputs[0] == lanes.outputs[count - 1]
+        # A series outside the input counts as beginning at -1, which only looks as if it were next to the first.
+        straight = straight and lanes.outputs[0] == lanes.outputs[count - 1] and lanes.low[0] == lanes.low[count - 1]
         if straight:
             useful = min(rows, lanes.useful[0])
             _fill_straight(
