@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from windrow.api.array import Array, Location
     from windrow.api.batch import Batch, Report
     from windrow.api.database import Database, connect
-    from windrow.api.query import Windowed, WindowQuery
+    from windrow.api.query import Query, Windowed
     from windrow.api.sliding import sliding
     from windrow.errors import (
         CancelledError,
@@ -85,7 +85,7 @@ _HOMES = {
     "windrow.api.array": ("Array", "Location"),
     "windrow.api.batch": ("Batch", "Report"),
     "windrow.api.database": ("Database", "connect"),
-    "windrow.api.query": ("WindowQuery", "Windowed"),
+    "windrow.api.query": ("Query", "Windowed"),
     "windrow.api.sliding": ("sliding",),
     "windrow.errors": (
         "CancelledError",
@@ -138,12 +138,12 @@ __all__ = [
     "Location",
     "MachineError",
     "MemoryLimitError",
+    "Query",
     "Report",
     "Schema",
     "SchemaError",
     "StoreError",
     "UnknownNameError",
-    "WindowQuery",
     "Windowed",
     "aggregate",
     "avg",

@@ -179,6 +179,16 @@ class Database:
 
         export_file(self, array, path, **options)
 
+    def query(self, text: str) -> Any:
+        """Carry out one statement of the language: ``db.query("aggr A sum(a) by window(2,2)")``.
+
+        A select or aggr gives a lazy query; other statements what they have to show, or a report of what they did.
+        """
+        from windrow.api.statements import run
+        from windrow.language.parser import parse
+
+        return run(self, parse(text))
+
     def cancel(self) -> None:
         """Stop the work that other threads are doing through this connection; they get a CancelledError."""
         self.engine.cancellation.cancel()

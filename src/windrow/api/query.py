@@ -1,4 +1,4 @@
-"""Lazy queries: built by ``Array.window`` and its kin, run by ``compute`` or ``store``."""
+"""Lazy queries: built by ``Array.window`` and its kin and by ``Database.query``, run by ``compute`` or ``store``."""
 
 from __future__ import annotations
 
@@ -9,11 +9,26 @@ from typing import TYPE_CHECKING, Any
 
 from windrow.aggregates.aggregate import Aggregate
 from windrow.aggregates.evaluate import METHODS
-from windrow.errors import DataError, MemoryLimitError
+from windrow.errors import DataError
+from windrow.expressions.nodes import Column
 from windrow.model.schema import Schema
+from windrow.model.source import ComputedCells
 from windrow.model.window import Window, regrid
-from windrow.operations.windows import WindowSource, compute, stream
-from windrow.plan.windows import WindowPlan
+from windrow.operations.queries import (
+    Source,
+    compute_cells_in,
+    compute_grid,
+    source_of,
+    stream_cells,
+    stream_grid,
+)
+from windrow.plan.binding import bind
+from windrow.plan.bound import Bound, BoundScan, BoundWindow, carried_metadata
+from windrow.plan.nodes import Plan, Scan
+from windrow.plan.nodes import Windowed as WindowedPlan
+from windrow.plan.optimizer import Optimized, optimize
+from windrow.plan.specs import Measure, WindowAxis, WindowSpec
+from windrow.storage.dense import DenseSnapshot
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -21,8 +36,9 @@ if TYPE_CHECKING:
 
     from windrow.api.array import Array
     from windrow.api.batch import Report
-    from windrow.operations.cell_windows import CellWindowSource
+    from windrow.api.database import Database
     from windrow.operations.explain import WindowExplanation
+    from windrow.operations.explain_query import QueryExplanation
 
 
 @dataclass(frozen=True)
@@ -32,7 +48,7 @@ class Windowed:
     array: Array
     window: Window
 
-    def agg(self, *, method: str = "auto", **aggregates: Aggregate) -> WindowQuery:
+    def agg(self, *, method: str = "auto", **aggregates: Aggregate) -> Query:
         """Named aggregates over the window: ``.agg(p=wr.percentile("t", 70), m=wr.max("t"))``.
 
         ``method`` is "auto" (the fastest), "incremental" (the papers' algorithm) or "naive".
@@ -44,81 +60,111 @@ class Windowed:
         for name, aggregate in aggregates.items():
             if not isinstance(aggregate, Aggregate):
                 raise DataError(f"{name} is not an aggregate", got=repr(aggregate), hint='As in wr.max("a")')
-        return WindowQuery(self.array, self.window, tuple(aggregates.items()), method)
+            if aggregate.attribute is not None:
+                self.array.schema.attribute(aggregate.attribute)
+        pinned = self.array._pinned
+        scan = Scan(self.array.name, None if pinned is None else pinned.number)
+        measures = tuple(_measure(name, aggregate) for name, aggregate in aggregates.items())
+        plan = WindowedPlan(scan, _spec(self.window), measures, method)
+        return Query(self.array._database, plan, ((scan, self.array),))
 
     def __repr__(self) -> str:
         return f'<windrow {self.window} on {self.array.name}: .agg(m=wr.max("…")) computes something>'
 
 
-@dataclass(frozen=True)
-class WindowQuery:
-    """Aggregates over a window of an array, not yet computed."""
+def _measure(name: str, aggregate: Aggregate) -> Measure:
+    argument = None if aggregate.attribute is None else Column(aggregate.attribute)
+    return Measure(name, aggregate.name, argument, aggregate.parameter)
 
-    array: Array
-    window: Window
-    aggregates: tuple[tuple[str, Aggregate], ...]
-    method: str = "auto"
+
+def _spec(window: Window) -> WindowSpec:
+    axes = zip(window.dimensions, window.extents, window.step, strict=True)
+    return WindowSpec(tuple(WindowAxis(*axis) for axis in axes), window.boundary, window.min_count)
+
+
+@dataclass(frozen=True)
+class Query:
+    """A query, not yet computed. ``arrays`` are those that are known already; the others are looked up by name."""
+
+    database: Database
+    plan: Plan
+    arrays: tuple[tuple[Scan, Array], ...] = ()
 
     def __post_init__(self) -> None:
-        _ = self.schema  # a wrong attribute, type or unit fails here, before any work
+        _ = self.schema  # a wrong name, type or unit fails here, before any work
 
     @property
     def schema(self) -> Schema:
         """The schema of the result."""
-        return self._source().schema
+        return self._bound().schema
 
     def compute(self) -> xr.Dataset | pa.Table:
-        """The result, in memory: an xarray.Dataset of a dense array, a pyarrow.Table of a sparse one."""
-        source = self._source()
-        engine = self.array._database.engine
-        if not isinstance(source, WindowSource):
-            from windrow.operations import computed_cells
+        """The result, in memory: an xarray.Dataset if it is dense, a pyarrow.Table if it is sparse.
 
-            return computed_cells.compute(engine, source, source.plan.results)
+        One result over all cells is a Dataset without dimensions, or a table of one row.
+        """
+        bound = self._optimized().bound
+        source = source_of(self.database.engine, bound)
+        if isinstance(source, ComputedCells):
+            return _without_place(bound, self._cells(source, bound))
         from windrow.api.labelled import of_blocks
 
-        needed = 2 * source.plan.results.size * source.schema.cell_bytes
-        if needed > engine.memory:
-            raise MemoryLimitError(
-                f"the result needs about {needed / 2**30:.1f} GB of memory",
-                got=f"a limit of {engine.memory / 2**30:.1f} GB",
-                hint="Use store(), or connect with a larger memory=",
-            )
-        blocks = compute(engine, source, source.plan.results)
-        return of_blocks(source.schema, source.plan.results, blocks, source.labels)
+        blocks = compute_grid(self.database.engine, source, bound.box)
+        found = of_blocks(source.schema, bound.box, blocks, source.labels)
+        for name, known in carried_metadata(bound).items():
+            found[name].attrs.update(known)
+        return found.isel({bound.schema.dimension_names[0]: 0}, drop=True) if bound.scalar else found
+
+    def _cells(self, source: ComputedCells, bound: Bound) -> pa.Table:
+        if isinstance(bound, BoundWindow):  # how many results there will be is known, so a lack of memory is too
+            from windrow.operations import computed_cells
+
+            return computed_cells.compute(self.database.engine, source, bound.box)
+        return compute_cells_in(self.database.engine, source, bound.box)
 
     def stream(self) -> Iterator[xr.Dataset | pa.Table]:
         """The result piece by piece, each a box of it: for results that do not fit into memory."""
-        source = self._source()
-        engine = self.array._database.engine
-        if isinstance(source, WindowSource):
-            from windrow.api.labelled import of_blocks
+        bound = self._optimized().bound
+        source = source_of(self.database.engine, bound)
+        if isinstance(source, ComputedCells):
+            for piece in stream_cells(self.database.engine, source, bound.box):
+                yield _without_place(bound, piece)
+            return
+        from windrow.api.labelled import of_blocks
 
-            for box, blocks in stream(engine, source, source.plan.results):
-                yield of_blocks(source.schema, box, blocks, source.labels)
-        else:
-            from windrow.operations import computed_cells
-
-            yield from computed_cells.stream(engine, source, source.plan.results)
+        for box, blocks in stream_grid(self.database.engine, source, bound.box):
+            yield of_blocks(source.schema, box, blocks, source.labels)
 
     def store(self, name: str, batch: str | None = None) -> Report:
         """Write the result to an array, which is created if it is not there; nothing passes through this process."""
-        from windrow.api.transfer import undone_on_failure
-
-        database = self.array._database
-        source = self._source()
-        created = name not in database
+        bound = self._optimized().bound
+        if bound.box.is_empty and not bound.schema.sparse:
+            raise DataError("the result has no cells to store", got=str(bound.box))
+        source = source_of(self.database.engine, bound)
+        created = name not in self.database
         if created:
-            database.create(name, source.schema, sparse=self.array.sparse, labels=source.labels)
-        target = database.array(name)
-        with undone_on_failure(target, created):
-            return target.insert(source, batch=batch) if self.array.sparse else target.write(source, batch=batch)
+            labels = {key: found for key, found in source.labels.items() if not bound.schema.dimension(key).growing}
+            known = carried_metadata(bound)
+            self.database.create(name, source.schema, sparse=bound.schema.sparse, labels=labels, metadata=known)
+        target = self.database.array(name)
+        try:
+            return target.insert(source, batch=batch) if bound.schema.sparse else target.write(source, batch=batch)
+        except BaseException:
+            if created:
+                target.drop()
+            raise
 
-    def explain(self) -> WindowExplanation:
-        """How it will be computed: strategy, sweep axis, blocks, halo factor, memory and estimated cost."""
-        from windrow.operations.explain import explain
+    def explain(self) -> WindowExplanation | QueryExplanation:
+        """How it will be computed: the steps, what is read, blocks, memory and estimated cost."""
+        optimized = self._optimized()
+        bound, engine = optimized.bound, self.database.engine
+        if isinstance(bound, BoundWindow) and isinstance(bound.source, BoundScan):
+            from windrow.operations.explain import explain
 
-        return explain(self.array._database.engine, self._source(), self._text())
+            return explain(engine, self._source(), self._text())
+        from windrow.operations.explain_query import explain_query
+
+        return explain_query(engine, optimized, self._text())
 
     def plot(self, path: str | Path, attribute: str | None = None, kind: str | None = None) -> Path:
         """Compute it and draw one attribute into a file: a "map", a "line" or a "histogram"."""
@@ -127,27 +173,60 @@ class WindowQuery:
         require_matplotlib()
         return plot(self.compute(), path, attribute, kind, self.schema.dimension_names)
 
-    def _source(self) -> WindowSource | CellWindowSource:
-        from windrow.storage.dense import DenseSnapshot
+    def _bound(self) -> Bound:
+        known = dict(self.arrays)
+        return bind(self.plan, lambda scan: bound_scan(known.get(scan) or _opened(self.database, scan)))
 
-        now = self.array._now()
-        snapshot = now._snapshot()
-        if isinstance(snapshot, DenseSnapshot):
-            plan = self._plan(snapshot.growing_schema, snapshot.box, snapshot.label_items)
-            return WindowSource(snapshot, plan)
-        from windrow.operations.cell_windows import CellWindowSource
+    def _optimized(self) -> Optimized:
+        return optimize(self._bound())
 
-        return CellWindowSource(snapshot, self._plan(snapshot.schema, snapshot.box, tuple(now.labels.items())))
-
-    def _plan(self, schema: Schema, box: Any, labels: Any) -> WindowPlan:
-        return WindowPlan(schema, box, self.window, self.aggregates, labels, self.method)
+    def _source(self) -> Any:
+        found: Source = source_of(self.database.engine, self._optimized().bound)
+        return found
 
     def _text(self) -> str:
-        listed = ", ".join(f"{aggregate} as {name}" for name, aggregate in self.aggregates)
-        return f"select {listed} from {self.array.name} {self.window}"
+        return str(self.plan)
 
     def __repr__(self) -> str:
         return f"<windrow query, not yet computed: {self._text()}>"
+
+
+def _without_place(bound: Bound, table: pa.Table) -> pa.Table:
+    """One result over all cells lies nowhere."""
+    return table.drop_columns([bound.schema.dimension_names[0]]) if bound.scalar else table
+
+
+def _opened(database: Database, scan: Scan) -> Array:
+    array = database.array(scan.array)
+    if scan.version is not None:
+        return array.at(version=scan.version)
+    if scan.as_of is None:
+        return array
+    from datetime import UTC
+
+    return array.at(time=scan.as_of.replace(tzinfo=UTC))
+
+
+def bound_scan(array: Array) -> BoundScan:
+    """An array as the lowest step of a query, at the version that is current or that it is pinned to."""
+    now = array._now()
+    snapshot = now._snapshot()
+    name = array.name if array._pinned is None else f"{array.name}@{array._pinned.number}"
+    cells = now._version().cells
+    if isinstance(snapshot, DenseSnapshot):
+        schema, labels = snapshot.growing_schema, snapshot.label_items
+    else:
+        schema, labels = snapshot.schema, tuple(now.labels.items())
+    return BoundScan(
+        schema=schema,
+        box=snapshot.box,
+        labels=labels,
+        gridding=now.gridding,
+        name=name,
+        snapshot=snapshot,
+        cells=cells,
+        metadata=now._record().metadata,
+    )
 
 
 def windowed(array: Array, extents: Mapping[str, Any], options: Mapping[str, Any]) -> Windowed:

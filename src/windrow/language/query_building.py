@@ -99,7 +99,7 @@ class QueryBuilder(ExpressionBuilder, NeighbourhoodBuilder):
 
     @v_args(meta=True)
     def aggr(self, meta: Meta, children: list[Any]) -> Asked:
-        source, *rest = children
+        source, rest = plan_of(children[0]), children[1:]
         items = [child for child in rest if isinstance(child, Item)]
         clauses = [child for child in rest if isinstance(child, Clause)]
         start = Clause("aggr", FROM, source, meta.start_pos)

@@ -1,0 +1,184 @@
+"""Bound queries as sources, and how they run: gathered here, streamed, or written where they are computed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from windrow.errors import DataError, MemoryLimitError
+from windrow.execution.engine import Engine
+from windrow.execution.executor import Executor, Job
+from windrow.expressions.nodes import Column
+from windrow.kernels.cell_rows import coordinate_order
+from windrow.model.box import Box
+from windrow.model.source import Blocks, ComputedCells
+from windrow.operations.blocks import ComputedSource, computed_blocks
+from windrow.operations.cellwise import CellColumns, GridCells, GridColumns
+from windrow.operations.computed_cells import ComputeCells, cell_blocks, compute_cells
+from windrow.operations.held import HeldCells, laid_on_grid
+from windrow.operations.windows import ComputeBlock, WindowSource, compute_block
+from windrow.plan.bound import (
+    Bound,
+    BoundColumns,
+    BoundCount,
+    BoundFilter,
+    BoundJoin,
+    BoundJoined,
+    BoundNeighbours,
+    BoundScan,
+    BoundSelection,
+    BoundTotals,
+    BoundWindow,
+    NamedNodes,
+    ended,
+)
+from windrow.storage.cells import cell_fields, coordinates
+
+Source = ComputedSource | ComputedCells
+
+
+def check_runs(bound: Bound) -> None:
+    """Refuse what can be explained but not run."""
+    for step in bound.walk():
+        if isinstance(step, (BoundJoin, BoundJoined)):
+            raise DataError("similarity joins do not run yet", hint="They can be explained")
+        if isinstance(step, BoundNeighbours):
+            raise DataError("neighbours do not run yet", got=str(step.shape), hint="Use a window, or explain it")
+
+
+def source_of(engine: Engine, bound: Bound) -> Source:
+    """What computes a query when it is read. Totals below other steps are computed now."""
+    check_runs(bound)
+    source = _source(engine, bound)
+    if isinstance(source, (ComputedSource, ComputedCells)):
+        return source
+    return _columns(source, bound, _identity(bound))
+
+
+def _source(engine: Engine, bound: Bound) -> Any:
+    if isinstance(bound, BoundScan):
+        return bound.snapshot
+    if isinstance(bound, BoundCount):
+        values = [pa.array([bound.count]) for _ in bound.schema.attributes]
+        return _held(bound, pa.table([pa.array([0]), *values], schema=cell_fields(bound.schema)))
+    if isinstance(bound, BoundTotals):
+        return _held(bound, _totals(engine, bound))
+    source = _source(engine, _below(bound))
+    if isinstance(bound, BoundFilter):
+        if not _below(bound).schema.sparse:
+            return GridCells(source, bound.schema, bound.box, bound.labels, bound.condition)
+        return CellColumns(source, bound.schema, bound.box, bound.labels, _identity(bound), bound.condition)
+    if isinstance(bound, BoundColumns):
+        return _columns(source, bound, bound.outputs)
+    if isinstance(bound, BoundSelection):
+        return _columns(source, bound, _identity(bound))
+    assert isinstance(bound, BoundWindow)
+    if not bound.source.schema.sparse:
+        return WindowSource(source, bound.plan)
+    from windrow.operations.cell_windows import CellWindowSource
+
+    return CellWindowSource(source, bound.plan)
+
+
+def _below(bound: Bound) -> Bound:
+    return bound.inputs()[0]
+
+
+def _identity(bound: Bound) -> NamedNodes:
+    return tuple((name, Column(name)) for name in bound.schema.attribute_names)
+
+
+def _columns(source: Any, bound: Bound, outputs: NamedNodes) -> Source:
+    if bound.schema.sparse:
+        return CellColumns(source, bound.schema, bound.box, bound.labels, outputs)
+    return GridColumns(source, ended(bound.schema, bound.box), bound.box, bound.labels, outputs)
+
+
+def _totals(engine: Engine, bound: BoundTotals) -> pa.Table:
+    from windrow.operations.totals import totals
+
+    source = source_of(engine, bound.source)
+    return totals(engine, source, bound.source.box, bound.axes, bound.aggregates, bound.schema)
+
+
+def _held(bound: Bound, table: pa.Table) -> Any:
+    if bound.schema.sparse:
+        return HeldCells(bound.schema, bound.box, bound.labels, table)
+    return laid_on_grid(bound.schema, bound.box, bound.labels, table)
+
+
+def compute_grid(engine: Engine, source: ComputedSource, box: Box) -> Blocks:
+    """Dense results in ``box``, gathered in this process."""
+    needed = 2 * box.size * source.schema.cell_bytes
+    if needed > engine.memory:
+        raise too_large(needed, engine)
+    if box.is_empty:
+        return source.read(box)
+    executor = engine.choose(source.touched_bytes(box))
+    blocks = computed_blocks(source, source.schema.grid, box, executor)
+    gathered: dict[str, Any] = {}
+    for block, piece in zip(blocks, _grid_pieces(executor, source, blocks), strict=True):
+        if block == box:
+            return piece
+        for name, values in piece.items():
+            if name not in gathered:
+                gathered[name] = np.empty(box.shape, values.dtype)
+            gathered[name][block.slices(box.lo)] = values
+    return gathered
+
+
+def stream_grid(engine: Engine, source: ComputedSource, box: Box) -> Iterator[tuple[Box, Blocks]]:
+    """Dense results block by block, as many at a time as there are workers."""
+    executor = engine.choose(source.touched_bytes(box))
+    blocks = [] if box.is_empty else computed_blocks(source, source.schema.grid, box, executor)
+    for together in _in_turns(blocks, executor):
+        yield from zip(together, _grid_pieces(executor, source, together), strict=True)
+
+
+def _grid_pieces(executor: Executor, source: ComputedSource, blocks: Sequence[Box]) -> list[Blocks]:
+    largest = max(map(source.task_bytes, blocks), default=0)
+    tasks = [ComputeBlock(source, block) for block in blocks]  # type: ignore[arg-type]
+    return executor.run(Job("computing", compute_block, tasks, largest))
+
+
+def compute_cells_in(engine: Engine, source: ComputedCells, box: Box) -> pa.Table:
+    """Sparse results, gathered in the order of their coordinates; how many a condition leaves is seen on the way."""
+    pieces, size = [cell_fields(source.schema).empty_table()], 0
+    for piece in stream_cells(engine, source, box):
+        pieces.append(piece)
+        size += 3 * piece.nbytes
+        if size > engine.memory:
+            raise too_large(size, engine)
+    table = pa.concat_tables(pieces)
+    if len(pieces) > 2:
+        table = table.take(pa.array(coordinate_order(coordinates(table, source.schema))))
+    return table.combine_chunks()
+
+
+def stream_cells(engine: Engine, source: ComputedCells, box: Box) -> Iterator[pa.Table]:
+    """Sparse results block by block, as many at a time as there are workers."""
+    if box.is_empty:
+        return
+    executor = engine.choose(source.touched_bytes(box))
+    blocks = cell_blocks(source, source.schema.grid, box, executor)
+    for together in _in_turns(blocks, executor):
+        tasks = [ComputeCells(source.within(block), block) for block in together]
+        largest = max(map(source.task_bytes, together), default=0)
+        yield from executor.run(Job("computing", compute_cells, tasks, largest))
+
+
+def _in_turns(blocks: Sequence[Box], executor: Executor) -> Iterator[Sequence[Box]]:
+    at_once = 4 * executor.workers
+    for start in range(0, len(blocks), at_once):
+        yield blocks[start : start + at_once]
+
+
+def too_large(needed: int, engine: Engine) -> MemoryLimitError:
+    return MemoryLimitError(
+        f"the result needs about {needed / 2**30:.1f} GB of memory",
+        got=f"a limit of {engine.memory / 2**30:.1f} GB",
+        hint="Use store(), or connect with a larger memory=",
+    )
