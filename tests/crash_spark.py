@@ -63,6 +63,7 @@ def main(folder: Path) -> None:
     write_dense(database)
     insert_sparse(database)
     move_windows(database)
+    total(database)
     for _ in deadly.deaths.iterdir():
         print("a worker died")
     database.close()
@@ -120,6 +121,18 @@ def move_windows(database: wr.Database) -> None:
             expected = alone.array(name).window(extents).agg(p=percentile).compute()
         found = database.array(result).read()
         check(*(each["p"].values if name == "D" else each["p"].to_numpy() for each in (found, expected)))
+
+
+def total(database: wr.Database) -> None:
+    for name, attribute in (("D", "a"), ("S", "v")):
+        asked = (
+            f"select sum({attribute}) as s, median({attribute}) as m, count(*) as n from {name} where {attribute} > 7"
+        )
+        found = database.query(asked).compute()
+        with wr.connect(database.path, engine="local", progress=False) as alone:
+            expected = alone.query(asked).compute()
+        if not found.equals(expected):
+            raise AssertionError(f"{asked} gave {found} instead of {expected}")
 
 
 def check(found: Any, expected: Any) -> None:

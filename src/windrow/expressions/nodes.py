@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass, field, fields
 from datetime import UTC, date, datetime
@@ -35,7 +36,7 @@ COMPARISONS = ("=", "<>", "<", "<=", ">", ">=")
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Node:
+class Node(ABC):
     """A part of an expression."""
 
     binding: ClassVar[int] = _ATOM
@@ -71,9 +72,9 @@ class Node:
         """The columns that the expression reads."""
         return {node for node in self.walk() if isinstance(node, Column)}
 
+    @abstractmethod
     def _pieces(self) -> Pieces:
         """What the node prints as: texts, and nodes below with how tightly their surroundings bind."""
-        raise NotImplementedError
 
     def __str__(self) -> str:
         # Printing puts more frames on the stack than any other walk, so it is the one that does not recurse.

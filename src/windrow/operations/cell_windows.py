@@ -85,11 +85,11 @@ class CellWindowSource:
         positions = (
             self._block_cells(inside) if self.is_regrid else self.plan.window.input_box(inside, self.plan.bounds)
         )
-        return min(inside.size, _cells_in(self.source, positions))
+        return min(inside.size, cells_about(self.source, positions))
 
     def cells_decoded(self, results: Box) -> int:
         """About how many stored cells are read for a box of results."""
-        return 0 if results.is_empty else _cells_in(self.source, self.halo(results))
+        return 0 if results.is_empty else cells_about(self.source, self.halo(results))
 
     def touched_bytes(self, results: Box) -> int:
         """What decides between this process and Spark: bytes read and written."""
@@ -168,7 +168,7 @@ class CellWindowSource:
         return cells if len(tables) == 1 else cells.take(coordinate_order(at))
 
 
-def _cells_in(source: CellSource | SparseSnapshot, box: Box) -> int:
+def cells_about(source: CellSource | SparseSnapshot, box: Box) -> int:
     """About how many cells a source has in a box, if those of a stored part lie evenly in its box."""
     if not isinstance(source, SparseSnapshot):
         return source.cells_in(box)

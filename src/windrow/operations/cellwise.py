@@ -17,7 +17,7 @@ from windrow.model.labels import Labels
 from windrow.model.schema import Attribute, Schema
 from windrow.model.source import Blocks, CellSource, ComputedCells, GridSource
 from windrow.operations.blocks import ComputedSource
-from windrow.operations.cell_windows import _cells_in as cells_about
+from windrow.operations.cell_windows import cells_about
 from windrow.operations.computed_cells import row_bytes
 from windrow.plan.bound import LabelItems, NamedNodes
 from windrow.storage.cells import cell_fields

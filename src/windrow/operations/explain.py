@@ -48,9 +48,9 @@ class WindowExplanation:
         where = "on Spark" if self.engine == "spark" else "in this process"
         lines += [
             f"  blocks    {self.blocks} of up to {shape} results, {where}, {self.workers} at a time",
-            f"  reads     {self.cells_read:,} cells, {_size(self.bytes_read)}; halo factor {self.halo_factor:.2f}",
-            f"  memory    {_size(self.memory)} a task; a worker may use {_size(self.memory_limit)}",
-            f"  estimate  {_seconds(self.seconds)} for {self.results:,} results",
+            f"  reads     {self.cells_read:,} cells, {size_text(self.bytes_read)}; halo factor {self.halo_factor:.2f}",
+            f"  memory    {size_text(self.memory)} a task; a worker may use {size_text(self.memory_limit)}",
+            f"  estimate  {seconds_text(self.seconds)} for {self.results:,} results",
         ]
         return "\n".join(lines)
 
@@ -110,13 +110,13 @@ def _dense_strategies(plan: WindowPlan) -> list[tuple[str, str, Strategy]]:
     return strategies
 
 
-def _size(count: int) -> str:
+def size_text(count: int) -> str:
     if count < 2**20:
         return f"{count / 2**10:,.1f} kB"
     return f"{count / 2**20:,.0f} MB" if count < 10 * 2**30 else f"{count / 2**30:,.1f} GB"
 
 
-def _seconds(seconds: float) -> str:
+def seconds_text(seconds: float) -> str:
     if seconds < 1:
         return f"{max(seconds * 1000, 0.1):.3g} ms"
     return f"{seconds:.3g} s" if seconds < 600 else f"{seconds / 60:.0f} min"

@@ -8,8 +8,7 @@ from dataclasses import dataclass, replace
 from windrow.execution.engine import Engine
 from windrow.expressions.nodes import Node
 from windrow.model.box import Box
-from windrow.operations.explain import _seconds as seconds_text
-from windrow.operations.explain import _size as size_text
+from windrow.operations.explain import seconds_text, size_text
 from windrow.plan.bound import (
     Bound,
     BoundColumns,
