@@ -33,7 +33,10 @@ def open_grid(path: Paths, options: GridOptions | None = None) -> GridSource:
 
 
 def open_group(path: str) -> Contents:
-    """A group's raw variables and attributes; consolidated metadata is not needed to list a directory."""
+    """A group's raw variables and attributes; consolidated metadata is not needed to list a directory.
+
+    Zarr keeps no order of a group's arrays and lists them as answers arrive: by name, one file is always one schema.
+    """
     try:
         store = xr.backends.ZarrStore.open_group(path, mode="r", consolidated=False)
         variables, attributes = store.load()
@@ -42,7 +45,7 @@ def open_group(path: str) -> Contents:
         raise FileFormatError(f"cannot read {path}", got=error, hint=hint) from error
     except (OSError, ValueError, RuntimeError, TypeError) as error:
         raise FileFormatError(f"cannot read {path} as a Zarr group", got=error) from error
-    return Contents(dict(variables), dict(attributes), store.close)
+    return Contents(dict(sorted(variables.items())), dict(attributes), store.close)
 
 
 def write_grid(path: str | os.PathLike[str], source: GridSource, *, overwrite: bool = False) -> None:
