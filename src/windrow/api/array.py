@@ -189,7 +189,7 @@ class Array:
 
     def to_spark(self, **selection: object) -> DataFrame:
         """The selected cells as a lazy Spark DataFrame: dimensions and attributes as columns, missing as NULL."""
-        from windrow.operations.frames import dense_frame, sparse_frame
+        from windrow.operations.dataframes import dense_frame, sparse_frame
 
         now = self._now()
         snapshot = now._snapshot()
