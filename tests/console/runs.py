@@ -15,9 +15,9 @@ SOURCES = Path(__file__).parents[2] / "src"
 PROCESS = [sys.executable, "-m", "windrow.console.main"]
 
 
-def windrow(*arguments: object) -> Result:
+def windrow(*arguments: object, typed: str | bytes | None = None) -> Result:
     """Run a command here; errors end in exit codes, as on a shell."""
-    return CliRunner().invoke(commands, [str(argument) for argument in arguments], prog_name="windrow")
+    return CliRunner().invoke(commands, [str(argument) for argument in arguments], input=typed, prog_name="windrow")
 
 
 def done(*arguments: object) -> str:

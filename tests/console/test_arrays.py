@@ -130,8 +130,18 @@ def test_collect_garbage_gives_up_versions(warehouse: Path) -> None:
 
 def test_help_and_version() -> None:
     assert done("--version") == f"windrow {wr.__version__}\n"
-    assert done() == done("--help")
-    for command in ("demo", "doctor", "list", "describe", "import", "export", "bench", "drop", "collect-garbage"):
+    for command in (
+        "demo",
+        "doctor",
+        "list",
+        "describe",
+        "import",
+        "export",
+        "run",
+        "bench",
+        "drop",
+        "collect-garbage",
+    ):
         assert command in done("--help")
         assert "--help" in done(command, "--help")
     assert "--quick" in done("bench", "storage", "--help")

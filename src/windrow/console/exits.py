@@ -11,6 +11,7 @@ from enum import IntEnum
 import click
 
 from windrow.errors import Error, StoreError
+from windrow.language.pointing import PointedError, caret
 
 GRACE_SECONDS = 5.0
 
@@ -25,8 +26,8 @@ class ExitCode(IntEnum):
     INTERRUPTED = 130
 
 
-def explain(error: BaseException, debug: bool) -> int:
-    """Say on standard error what went wrong, in one line or two, and return the exit code."""
+def explain(error: BaseException, debug: bool, place: str | None = None) -> int:
+    """Say on standard error what went wrong, and where if ``place`` says so; return the exit code."""
     if isinstance(error, BrokenPipeError):
         # The reader, `head` say, has seen enough; what is still buffered must not fail once more at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -38,7 +39,9 @@ def explain(error: BaseException, debug: bool) -> int:
         return ExitCode.INTERRUPTED
     known = _as_windrow_error(error)
     text = known.what if known.got is None else f"{known.what}, got {known.got}"
-    click.echo(f"error: {text}", err=True)
+    click.echo(f"error: {text}" if place is None else f"error: {place}: {text}", err=True)
+    if isinstance(known, PointedError):
+        click.echo(caret(known.text, known.position), err=True)
     if known.hint is not None:
         click.echo(f"hint: {known.hint}", err=True)
     return known.exit_code

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import click
@@ -12,7 +13,9 @@ from windrow.console.benchmarks import bench
 from windrow.console.demo import demo
 from windrow.console.doctor import doctor
 from windrow.console.exits import ExitCode, end_children, explain
-from windrow.console.settings import Settings, common_options
+from windrow.console.scripts import run_file, run_input, run_statements
+from windrow.console.settings import Settings, common_options, format_option
+from windrow.console.stopping import end_if_left_behind
 from windrow.console.transfer import export_array, import_files
 
 
@@ -40,16 +43,31 @@ class Commands(click.Group):
     epilog="Exit codes: 0 done, 1 the query or data is wrong, 2 the command line is wrong, "
     "3 the machine or store is, 130 stopped.",
 )
+@click.option(
+    "-e", "--execute", "statements", metavar="TEXT", multiple=True, help="Run these statements; may be given again."
+)
+@format_option
 @common_options
 @click.version_option(windrow.__version__, prog_name="windrow", message="%(prog)s %(version)s")
 @click.pass_context
-def commands(context: click.Context) -> None:
+def commands(context: click.Context, statements: tuple[str, ...]) -> None:
     """Arrays that live on disk and on Apache Spark.
 
+    Without a command, windrow opens its console on a terminal, and runs the statements that come through a pipe.
     --db and --debug may also be given after the command's name.
     """
-    if context.invoked_subcommand is None:
-        click.echo(context.get_help())
+    if context.invoked_subcommand is not None:
+        if statements:
+            raise click.UsageError("Statements (-e) and a command do not go together.")
+        return
+    settings = context.ensure_object(Settings)
+    if statements:
+        context.exit(run_statements(settings, ";\n".join(statements), None))
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        context.exit(run_input(settings))
+    from windrow.console.shell import Shell
+
+    Shell(settings).run()
 
 
 for command in (
@@ -59,6 +77,7 @@ for command in (
     describe,
     import_files,
     export_array,
+    run_file,
     drop,
     collect_garbage,
     bench,
@@ -73,6 +92,7 @@ def main() -> None:
     except SystemExit as end:
         if end.code == ExitCode.INTERRUPTED:
             end_children()
+        end_if_left_behind(end.code if isinstance(end.code, int) else 0)
         raise
 
 

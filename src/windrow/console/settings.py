@@ -11,6 +11,7 @@ import click
 if TYPE_CHECKING:
     from windrow.api.database import Database
     from windrow.execution.engine import EngineName
+    from windrow.execution.executor import Progress
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -21,12 +22,15 @@ class Settings:
 
     db: str = "warehouse"
     debug: bool = False
+    format: str | None = None
 
-    def connect(self, create: bool = False, engine: EngineName = "auto") -> Database:
+    def connect(
+        self, create: bool = False, engine: EngineName = "auto", progress: bool | Progress | None = None
+    ) -> Database:
         """Open the warehouse; one that is not there is made only for commands that write."""
         from windrow.api.database import connect
 
-        return connect(self.db, engine=engine, create=create)
+        return connect(self.db, engine=engine, create=create, progress=progress)
 
 
 pass_settings = click.make_pass_decorator(Settings, ensure=True)
@@ -41,6 +45,20 @@ def _keep_db(context: click.Context, _parameter: click.Parameter, value: str | N
 def _keep_debug(context: click.Context, _parameter: click.Parameter, value: bool) -> None:
     settings = context.ensure_object(Settings)
     settings.debug = settings.debug or value
+
+
+def _keep_format(context: click.Context, _parameter: click.Parameter, value: str | None) -> None:
+    settings = context.ensure_object(Settings)
+    settings.format = value or settings.format
+
+
+format_option = click.option(
+    "--format",
+    type=click.Choice(("table", "csv", "json", "arrow")),
+    expose_value=False,
+    callback=_keep_format,
+    help="How statements print results.  [default: table]",
+)
 
 
 def common_options(command: Command) -> Command:

@@ -14,8 +14,13 @@ QUICK_SECONDS = 1.0
 LINE_SECONDS = 60.0
 
 
-def progress_reporter(wanted: bool | None) -> Progress:
-    """How to report: a terminal gets a bar, other outputs a line a minute; False reports nothing."""
+def progress_reporter(wanted: bool | Progress | None) -> Progress:
+    """How to report: a terminal gets a bar, other outputs a line a minute; False reports nothing.
+
+    A function of what is done, the tasks done and all tasks reports in its own way.
+    """
+    if callable(wanted):
+        return wanted
     if wanted is False:
         return _silent
     reporter = _Bar() if sys.stderr.isatty() else _Lines()
