@@ -108,3 +108,46 @@ def test_an_overflowing_sum_is_an_error() -> None:
     for method in ("naive", "incremental", "auto"):
         with pytest.raises(wr.DataError, match="overflows"):
             sliding(np.array([2**62, 2**62], np.int64), "sum", 2, method=method)
+
+
+@pytest.mark.parametrize("aggregate", ["sum", "avg", "max", "count", "percentile(70)", "var"])
+@pytest.mark.parametrize("kind", ["float64", "float32", "int64", "uint8"])
+def test_results_are_written_into_an_array(aggregate: str, kind: str) -> None:
+    values = np.random.default_rng(0).integers(0, 90, (70, 90)).astype(kind)
+    expected = sliding(values, aggregate, (5, 7), "centred")
+    for out in (np.empty_like(expected), np.empty(expected.shape[::-1], expected.dtype).T):
+        assert sliding(values, aggregate, (5, 7), "centred", out=out) is out
+        np.testing.assert_array_equal(out, expected)
+
+
+def test_missing_results_in_an_array() -> None:
+    values = np.random.default_rng(0).random((40, 50))
+    values[10:20, 10:25] = np.nan
+    for aggregate in ("sum", "avg", "min"):
+        out = np.empty(values.shape)
+        expected = sliding(values, aggregate, (4, 4), boundary="drop", method="naive")
+        np.testing.assert_allclose(sliding(values, aggregate, (4, 4), boundary="drop", out=out), expected, rtol=1e-12)
+        assert np.isnan(out[12, 12])
+        assert np.isnan(out[-1]).all()
+
+
+def test_results_may_replace_what_they_are_made_of() -> None:
+    values = np.random.default_rng(0).random((40, 50))
+    expected = sliding(values, "avg", (3, 3), "centred")
+    sliding(values, "avg", (3, 3), "centred", out=values)
+    np.testing.assert_array_equal(values, expected)
+
+
+def test_whole_numbers_can_go_into_floats() -> None:
+    whole = np.arange(6000).reshape(60, 100)
+    out = np.empty(whole.shape)
+    np.testing.assert_array_equal(sliding(whole, "sum", (3, 3), out=out), sliding(whole, "sum", (3, 3)))
+    assert np.isnan(sliding(whole, "sum", (3, 3), boundary="drop", out=out)[-1]).all()
+    with pytest.raises(wr.DataError, match="missing results are NaN"):
+        sliding(whole, "sum", (3, 3), boundary="drop", out=np.empty(whole.shape, np.int64))
+
+
+@pytest.mark.parametrize("out", [np.empty(4), np.empty(5, np.float32), [0.0] * 5, np.broadcast_to(0.0, 5)])
+def test_arrays_that_cannot_take_the_results(out: Any) -> None:
+    with pytest.raises(wr.DataError, match="out must"):
+        sliding(np.arange(5.0), "sum", 2, out=out)

@@ -93,7 +93,7 @@ def _average(outcome: Outcome, _found: DataType) -> Array:
 
 
 def _picked(outcome: Outcome, found: DataType) -> Array:
-    return outcome.exact.astype(found.dtype) if found.dtype.kind != "T" else outcome.exact
+    return outcome.exact.astype(found.dtype, copy=False) if found.dtype.kind != "T" else outcome.exact
 
 
 def _interpolated(outcome: Outcome, _found: DataType) -> Array:

@@ -14,6 +14,7 @@ from windrow.errors import DataError
 from windrow.kernels.geometry import clipped_counts, most_cells, outer_product
 from windrow.kernels.ranks import RankTable
 from windrow.kernels.results import NO_VALUES, Outcome
+from windrow.kernels.scan_divide import share_out
 from windrow.kernels.sweep import AnySweep
 from windrow.model.types import data_type_of
 
@@ -21,8 +22,6 @@ Array = npt.NDArray[Any]
 Mask = npt.NDArray[np.bool_]
 
 METHODS = ("auto", "incremental", "naive")
-ROWS_BYTES = 2**18
-"""Rows that are divided twice while they are in the cache."""
 
 
 class WindowKernel(Protocol):
@@ -65,8 +64,11 @@ class Result:
     values: Array
     missing: Mask | None
 
-    def filled(self) -> Array:
-        """The values with NaN for missing ones; whole numbers stay whole if nothing is missing."""
+    def filled(self, out: Array | None = None) -> Array:
+        """The values with NaN for missing ones; whole numbers stay whole if nothing is missing.
+
+        Floats that are in ``out`` stay there.
+        """
         if self.missing is None:
             return self.values
         if self.values.dtype.kind == "M":
@@ -76,7 +78,7 @@ class Result:
             objects[self.missing] = None
             return objects
         kind = self.values.dtype if self.values.dtype.kind == "f" else np.dtype(np.float64)
-        filled = self.values.astype(kind)
+        filled = self.values if self.values is out and kind == out.dtype else self.values.astype(kind)
         filled[self.missing] = np.nan
         return filled
 
@@ -94,6 +96,7 @@ class Evaluation:
     outside: Sequence[Mask] | None = (
         None  # per axis, which windows leave the array; by default those that leave the block
     )
+    out: Array | None = None  # where results may be written, if there is but one aggregate
     _outcomes: dict[tuple[object, ...], Outcome] = field(default_factory=dict)
     _coded: dict[str, tuple[Column, Array]] = field(default_factory=dict)
 
@@ -108,12 +111,29 @@ class Evaluation:
         definition.check_type(found)
         if found.name == "string":
             return self._of_strings(aggregate, column)
+        if aggregate.name == "avg":
+            return self._average(aggregate, column)
         outcome = self._outcome(aggregate, column)
-        if aggregate.name == "avg" and outcome.counts is None:
-            averages = _shared_out(outcome.reals, clipped_counts(self.shape, self.sweeps))
-            return self._masked(averages, outcome, definition.least, aggregate)
         if definition.divides:
             outcome = outcome._replace(counts=self._counts(aggregate, outcome))
+        return self._masked(definition.finish(outcome, found), outcome, definition.least, aggregate)
+
+    def _average(self, aggregate: Aggregate, column: Column) -> Result:
+        """Averages in one go, unless there are sums already, or other methods are asked for."""
+        definition = aggregate.definition
+        if self.method == "auto" and (aggregate.attribute, "sum", None, None) not in self._outcomes:
+            from windrow.kernels.automatic import average_windows
+
+            direct = average_windows(column.values, column.present, self.sweeps, self.out)
+            if direct is not None:
+                return self._masked(direct.reals, direct, definition.least, aggregate)
+        outcome = self._outcome(aggregate, column)
+        if outcome.counts is None and column.present is None and column.values.dtype.kind != "f":
+            averages = np.empty(outcome.reals.shape)
+            share_out(outcome.reals, clipped_counts(self.shape, self.sweeps), averages)
+            return self._masked(averages, outcome, definition.least, aggregate)
+        outcome = outcome._replace(counts=self._counts(aggregate, outcome))
+        found = data_type_of(column.values.dtype)
         return self._masked(definition.finish(outcome, found), outcome, definition.least, aggregate)
 
     def _extents(self) -> npt.NDArray[np.int64]:
@@ -135,8 +155,13 @@ class Evaluation:
             return self._user_outcome(aggregate, column)
         if key not in self._outcomes:
             most = most_cells(self.shape, self.sweeps)
-            run = kernel(self.method)
-            self._outcomes[key] = run(operation, column.values, column.present, self.sweeps, aggregate.ranks(most))
+            work = (operation, column.values, column.present, self.sweeps, aggregate.ranks(most))
+            if self.method == "auto" and self.out is not None:
+                from windrow.kernels.automatic import automatic_windows
+
+                self._outcomes[key] = automatic_windows(*work, self.out)
+            else:
+                self._outcomes[key] = kernel(self.method)(*work)
         return self._outcomes[key]
 
     def _user_outcome(self, aggregate: Aggregate, column: Column) -> Outcome:
@@ -183,17 +208,3 @@ class Evaluation:
             counts = clipped_counts(self.shape, self.sweeps)
             inside = [(c == s.width).astype(np.int64) for c, s in zip(counts, self.sweeps, strict=True)]
         return outer_product(inside).astype(bool)
-
-
-def _shared_out(totals: Array, covered: Sequence[npt.NDArray[np.int64]]) -> Array:
-    """Totals of windows in which nothing is missing, divided by their cells; no array of all counts is made."""
-    *leading, last = [np.maximum(counts, 1) for counts in covered]
-    rows = totals.reshape(-1, len(last))
-    lengths, widths = outer_product(leading).reshape(-1, 1).astype(np.float64), last.astype(np.float64)
-    averages = np.empty(rows.shape)
-    at_once = max(1, ROWS_BYTES // max(8, 8 * len(last)))
-    for start in range(0, len(rows), at_once):
-        part = averages[start : start + at_once]
-        np.divide(rows[start : start + at_once], lengths[start : start + at_once], out=part)
-        np.divide(part, widths, out=part)
-    return averages.reshape(totals.shape)

@@ -82,15 +82,16 @@ def _opencv(problem: Problem) -> Action | None:
     height, width = problem.window
     if problem.aggregate in ("sum", "avg"):
         normalise, border = problem.aggregate == "avg", cv2.BORDER_CONSTANT
-        return lambda: cv2.boxFilter(values, -1, (width, height), normalize=normalise, borderType=border)
+        size = (width, height)
+        return lambda: cv2.boxFilter(values, -1, size, dst=problem.out, normalize=normalise, borderType=border)
     morphology = cv2.dilate if problem.aggregate == "max" else cv2.erode
     box = np.ones((height, width), np.uint8)
-    return lambda: morphology(values, box)
+    return lambda: morphology(values, box, dst=problem.out)
 
 
 def _scipy(problem: Problem) -> Action | None:
     ndimage = _module("scipy.ndimage")
-    values, size = problem.values, problem.window
+    values, size, out = problem.values, problem.window, problem.out
     if problem.aggregate == "percentile":
         if problem.along_last:  # SciPy's fast way is for one dimension: all series end to end, borders not minded
             flat = values.reshape(-1)
@@ -98,12 +99,12 @@ def _scipy(problem: Problem) -> Action | None:
         return lambda: ndimage.percentile_filter(values, problem.percent, size=size, mode="nearest")
     if problem.aggregate in ("min", "max"):
         extreme = ndimage.minimum_filter if problem.aggregate == "min" else ndimage.maximum_filter
-        return lambda: extreme(values, size=size, mode="nearest")
+        return lambda: extreme(values, size=size, mode="nearest", output=out)
     if problem.aggregate == "avg":
-        return lambda: ndimage.uniform_filter(values, size=size, mode="constant")
+        return lambda: ndimage.uniform_filter(values, size=size, mode="constant", output=out)
 
     def total() -> Any:
-        found = ndimage.uniform_filter(values, size=size, mode="constant")
+        found = ndimage.uniform_filter(values, size=size, mode="constant", output=out)
         found *= math.prod(size)
         return found
 

@@ -40,6 +40,8 @@ class Problem:
     window: tuple[int, ...]
     percent: float | None = None
     anchor: str = "corner"
+    out: Array | None = None
+    """Where contenders that can do so put their results: all into the same memory, so that none is better off."""
 
     @property
     def call(self) -> str:
@@ -51,11 +53,13 @@ class Problem:
         return all(width == 1 for width in self.window[:-1])
 
     def answer(self, method: str = "auto") -> Array:
-        return sliding(self.values, self.call, self.window, self.anchor, method=method)
+        out = self.out if method == "auto" else None
+        return sliding(self.values, self.call, self.window, self.anchor, method=method, out=out)
 
     def cut(self, cells: int) -> Problem:
         """The same on the first cells of the first axis."""
-        return replace(self, values=np.ascontiguousarray(self.values[:cells]))
+        out = None if self.out is None else self.out[:cells]
+        return replace(self, values=np.ascontiguousarray(self.values[:cells]), out=out)
 
 
 @dataclass(frozen=True, eq=False)
@@ -175,7 +179,7 @@ def race(contenders: Sequence[Contender], pace: Pace, cold: bool = False) -> Res
 def methods(problem: Problem, pace: Pace, names: Sequence[str] = METHODS) -> list[Contender]:
     """windrow's methods as contenders, held against one another first: a wrong answer has no speed."""
     compiling, _ = compiling_seconds(problem.answer)
-    expected = problem.answer()
+    expected = problem.answer().copy()
     found = []
     for name in names:
         if name == "auto":

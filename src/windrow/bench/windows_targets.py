@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
@@ -54,7 +55,8 @@ def measure_scans(bench: Bench) -> Iterator[Table | Measurement]:
 
 def _over_widths(bench: Bench, values: Array, aggregate: str, peers: Sequence[Peer]) -> Table:
     widths = BRIEF_WIDTHS if bench.scale.brief else WIDTHS
-    problems = {w: Problem(values, aggregate, (w, w), anchor="centred") for w in widths if w <= len(values)}
+    out = np.empty_like(values)
+    problems = {w: Problem(values, aggregate, (w, w), None, "centred", out) for w in widths if w <= len(values)}
     lines = [raced(bench, problem, f"{w}×{w}", peers) for w, problem in problems.items()]
     if not bench.scale.brief:
         ends = (min(problems), max(problems))
@@ -160,10 +162,9 @@ def measure_missing(bench: Bench) -> Iterator[Table | Measurement]:
     plane = noise(bench.shrunk((1000, 1000)))
     year = ARRAYS["year"].values(bench.shrunk(ARRAYS["year"].shape))
     january = ARRAYS["January"].values(bench.shrunk(ARRAYS["January"].shape))
+    out = np.empty_like(plane)
     problems = (
-        Problem(plane, "sum", (25, 25), anchor="centred"),
-        Problem(plane, "avg", (25, 25), anchor="centred"),
-        Problem(plane, "max", (25, 25), anchor="centred"),
+        *(Problem(plane, aggregate, (25, 25), None, "centred", out) for aggregate in ("sum", "avg", "max")),
         Problem(year, "percentile", (1, 1, 30), 70, "trailing"),
         Problem(january, "percentile", (5, 5, 5), 70, "centred"),
         Problem(plane, "percentile", (25, 25), 70, "centred"),
@@ -186,4 +187,4 @@ def measure_missing(bench: Bench) -> Iterator[Table | Measurement]:
 def with_missing(problem: Problem) -> Problem:
     values = problem.values.copy()
     values[np.random.default_rng(5).random(values.shape) < 0.1] = np.nan
-    return Problem(values, problem.aggregate, problem.window, problem.percent, problem.anchor)
+    return replace(problem, values=values)

@@ -7,6 +7,7 @@ from typing import Any
 from llvmlite import ir  # type: ignore[import-untyped]
 from numba import types as untyped_types
 
+from windrow.kernels.jit import kernel
 from windrow.kernels.vectors import cgutils, step
 
 types: Any = untyped_types  # mypy would not let typed code call it
@@ -43,3 +44,9 @@ def zero_bytes(typing: Any, to: Any, count: Any) -> Any:
         return context.get_dummy_value()
 
     return types.void(types.int64, types.int64), generate
+
+
+@kernel
+def run_at(address: int, arguments: Any) -> Any:
+    """As ``call``, from Python."""
+    return call(address, arguments)

@@ -9,11 +9,20 @@ import numpy as np
 import numpy.typing as npt
 
 from windrow.kernels.counters import counted_windows
-from windrow.kernels.geometry import clipped_counts
 from windrow.kernels.incremental import incremental_windows
 from windrow.kernels.ranks import RankTable
 from windrow.kernels.results import NO_VALUES, Outcome, centre
-from windrow.kernels.scans import Sums, extents, window_count, window_max, window_min, window_sum, window_sum_squares
+from windrow.kernels.scans import (
+    Extremes,
+    extents,
+    window_average,
+    window_count,
+    window_max,
+    window_min,
+    window_sum,
+    window_sum_squares,
+    window_total,
+)
 from windrow.kernels.select import window_select
 from windrow.kernels.sweep import AnySweep, Sweep
 
@@ -22,9 +31,17 @@ Mask = npt.NDArray[np.bool_]
 
 
 def fast_windows(
-    operation: str, values: Array, present: Mask | None, sweeps: Sequence[AnySweep], ranks: RankTable | None = None
+    operation: str,
+    values: Array,
+    present: Mask | None,
+    sweeps: Sequence[AnySweep],
+    ranks: RankTable | None = None,
+    out: Array | None = None,
 ) -> Outcome:
-    """As ``naive_windows``, by whatever is fastest."""
+    """As ``naive_windows``, by whatever is fastest; it can average, too.
+
+    Sums, averages and extremes of ``out``'s type are written there.
+    """
     regular = [sweep for sweep in sweeps if isinstance(sweep, Sweep)]
     if len(regular) < len(sweeps):
         # Windows of varying width, as label units give where labels lie at unequal steps, slide by the papers' way.
@@ -33,12 +50,14 @@ def fast_windows(
         return counted_windows(operation, values, present, sweeps)
     if operation == "count":
         return Outcome(NO_VALUES, NO_VALUES, _counted(values, present, regular))
-    if operation == "sum":
-        return _summed(window_sum(values, regular, present=present), values, regular)
+    if operation in ("sum", "avg"):
+        found = _totals(operation, values, present, regular, out)
+        return Outcome(found.values, found.values, None, found.empty)
     if operation == "squares":
         return _squares(values, present, regular)
     if operation in ("min", "max"):
-        found = (window_min if operation == "min" else window_max)(values, regular, present=present)
+        into = out if out is not None and out.dtype == values.dtype else None
+        found = (window_min if operation == "min" else window_max)(values, regular, into, present)
         return Outcome(NO_VALUES, found.values, None, found.empty)
     assert ranks is not None
     selection = window_select(values, regular, ranks, valid=present)
@@ -59,12 +78,12 @@ def _counted(values: Array, present: Mask | None, sweeps: Sequence[Sweep]) -> np
     return window_count(present, sweeps)
 
 
-def _summed(sums: Sums, values: Array, sweeps: Sequence[Sweep]) -> Outcome:
-    counts = None if sums.counts is None else sums.counts.astype(np.int64)
-    empty = None
-    if counts is None and not all(covered.all() for covered in clipped_counts(values.shape, sweeps)):
-        empty = extents(values.shape, sweeps) == 0
-    return Outcome(sums.values, sums.values, counts, empty)
+def _totals(
+    operation: str, values: Array, present: Mask | None, sweeps: Sequence[Sweep], out: Array | None
+) -> Extremes:
+    real = operation == "avg" or values.dtype.kind == "f"
+    into = out if out is not None and out.dtype == (np.float64 if real else np.int64) else None
+    return (window_total if operation == "sum" else window_average)(values, sweeps, into, present)
 
 
 def _squares(values: Array, present: Mask | None, sweeps: Sequence[Sweep]) -> Outcome:

@@ -13,6 +13,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from windrow.kernels.scan_code import Merge
+from windrow.kernels.scan_plane import BARE, MISSING
+from windrow.kernels.scan_plane_setup import (
+    Divisors,
+    Extent,
+    Layout,
+    divisors,
+    plane_layout,
+    run_plane,
+    workspace_bytes,
+)
 from windrow.kernels.scan_strip import Loops, scan
 from windrow.kernels.scan_text import LINE
 from windrow.kernels.sweep import Sweep
@@ -21,7 +31,6 @@ from windrow.kernels.widening import widening
 RING_BYTES = 1 << 20  # of a block's rows: more than the second-level cache of most cores, but read in order
 PAGE = 4096
 WIDEST = 128  # cells: wider windows along a row are block-scanned, too
-FEW = 5  # rows: higher windows are block-scanned
 KEPT = 1 << 22  # bytes of workspace that a thread keeps
 TALLEST = 2048  # rows: taller blocks would let the error of a sum grow beyond a few 1e-13
 
@@ -40,7 +49,7 @@ class Axis:
     step: int
 
     @property
-    def down(self) -> tuple[int, int, int, int]:
+    def down(self) -> Extent:
         return self.low, self.count, self.width, self.step
 
     @property
@@ -94,10 +103,8 @@ def _loops(merge: Merge, height: int, width: int, step: int) -> Loops:
     levels = widening(width, merge.rule in ("min", "max"))
     rows, extra = (levels[-1].rows, levels[-1].extra is not None) if levels and step == 1 else (1, False)
     if height == 1:
-        return Loops(merge.join(rows, extra), 0, 0)
-    if height <= FEW:
-        return Loops(merge.complete(rows, extra, height - 1), 0, merge.join(height - 1))
-    return Loops(merge.advance(rows, extra), merge.join(2), 0)
+        return Loops(merge.join(rows, extra), 0)
+    return Loops(merge.advance(rows, extra), merge.join(2))
 
 
 def later(rule: str, total: np.dtype[Any]) -> str:
@@ -107,8 +114,8 @@ def later(rule: str, total: np.dtype[Any]) -> str:
     return "carried" if total.kind == "f" else "sum"
 
 
-def scan_all(rule: str, values: NDArray[Any], axes: Sequence[Axis], out: NDArray[Any]) -> bool:
-    """Fill ``out`` with the windows' merges; every axis covers something. Returns whether a cell was missing."""
+def scan_all(rule: str, values: NDArray[Any], axes: Sequence[Axis], out: NDArray[Any]) -> int:
+    """Fill ``out`` with the windows' merges; every axis covers something. What was found: see ``scan_plane``."""
     axes = joined(axes)
     current = values.reshape([axis.cells for axis in axes])
     passes = [k for k, axis in enumerate(axes) if not axis.plain] or [len(axes) - 1]
@@ -117,15 +124,29 @@ def scan_all(rule: str, values: NDArray[Any], axes: Sequence[Axis], out: NDArray
     steps: list[tuple[int, ...]] = [(k,) for k in (passes[:-2] if fused else passes)]
     if fused:
         steps.append((last - 1, last))
-    missing = False
+    flags = 0
     for number, step in enumerate(steps):
         shape = [axes[k].count if k in step else cells for k, cells in enumerate(current.shape)]
         target = out.reshape(shape) if number == len(steps) - 1 else np.empty(shape, out.dtype)
         use = rule if number == 0 else later(rule, out.dtype)
         found = _pass(use, current, [axes[k] for k in step], step[0], target)
-        missing = missing or (number == 0 and found)
+        flags |= found if number == 0 else 0
         current = target
-    return missing
+    return flags if len(steps) == 1 or not flags else MISSING | BARE
+
+
+def average_all(values: NDArray[Any], axes: Sequence[Axis], out: NDArray[Any]) -> bool:
+    """Fill ``out`` with averages over two axes; False if that cannot be, or because a cell is missing."""
+    if len(axes) != 2 or not _fusible("sum", axes[0], axes[1], out.dtype):
+        return False
+    down, across = axes[0].down, axes[1].down
+    plan = _plane(out.itemsize, axes[1].cells, down, across)
+    if plan is None:
+        return False
+    merge = merge_of("sum", values.dtype.str, out.dtype.str)
+    shape = (1, axes[0].cells, axes[1].cells)
+    divided = divisors(axes[0].cells, down, axes[1].cells, across)
+    return not _run_plane(merge, plan, (values, out), shape, down, across, divided)
 
 
 def _fusible(rule: str, down: Axis, across: Axis, total: np.dtype[Any]) -> bool:
@@ -136,7 +157,7 @@ def _too_tall(rule: str, axis: Axis, total: np.dtype[Any]) -> bool:
     return total.kind == "f" and rule not in ("min", "max") and axis.width > TALLEST and axis.step < axis.width
 
 
-def _pass(rule: str, source: NDArray[Any], axes: Sequence[Axis], at: int, out: NDArray[Any]) -> bool:
+def _pass(rule: str, source: NDArray[Any], axes: Sequence[Axis], at: int, out: NDArray[Any]) -> int:
     """One pass: down one axis, along the last one, or both."""
     outer = math.prod(source.shape[:at])
     if len(axes) == 2:
@@ -156,14 +177,17 @@ def _scan(
     rule: str,
     source: NDArray[Any],
     shape: tuple[int, int, int],
-    down: tuple[int, int, int, int],
-    across: tuple[int, int, int, int],
+    down: Extent,
+    across: Extent,
     out: NDArray[Any],
     shift: int = 0,
     limit: int | None = None,
-) -> bool:
+) -> int:
     merge = merge_of(rule, source.dtype.str, out.dtype.str)
     size = out.itemsize
+    plan = None if shift else _plane(size, shape[2], down, across)
+    if plan is not None:
+        return _run_plane(merge, plan, (source, out), shape, down, across)
     strip = _strip_columns(down[2] * size, across)
     ring_room = _spaced(strip * size)
     room = _spaced(((strip - 1) * across[3] + across[2]) * size)
@@ -174,7 +198,22 @@ def _scan(
     places = (source.ctypes.data, out.ctypes.data)
     layout = (address, strip, ring_room, room)
     loops, levels = _loops(merge, down[2], across[2], across[3]), _levels(merge, across[2])
-    return bool(scan(merge.kit, loops, *places, shape, down, across, levels, shift, limit, layout))
+    found = scan(merge.kit, loops, *places, shape, down, across, levels, shift, limit, layout)
+    return MISSING | BARE if found else 0
+
+
+def _plane(size: int, columns: int, down: Extent, across: Extent) -> Layout | None:
+    if down[2] < 2 or down[3] != 1 or across[3] != 1:
+        return None
+    return plane_layout(size, down[2], columns, across)
+
+
+def _run_plane(
+    merge: Merge, plan: Layout, arrays: tuple[NDArray[Any], NDArray[Any]], shape: tuple[int, int, int], down: Extent,
+    across: Extent, divided: Divisors | None = None,
+) -> int:  # fmt: skip
+    work = _workspace(workspace_bytes(down[2], plan))
+    return run_plane(merge, plan, arrays, shape, down, across, work, divided)
 
 
 def _workspace(size: int) -> NDArray[np.uint8]:
@@ -187,7 +226,7 @@ def _workspace(size: int) -> NDArray[np.uint8]:
     return kept
 
 
-def _strip_columns(column_bytes: int, across: tuple[int, int, int, int]) -> int:
+def _strip_columns(column_bytes: int, across: Extent) -> int:
     _, count, width, step = across
     most = max(RING_BYTES // column_bytes, 256, 4 * width) // step // LINE * LINE
     most = max(min(most, 2048), LINE)
@@ -203,7 +242,7 @@ def _spaced(length: int) -> int:
     return row + max(0, PAGE // 4 - row % PAGE) + (PAGE // 2 if row % PAGE > PAGE * 3 // 4 else 0)
 
 
-def _wide(rule: str, source: NDArray[Any], axis: Axis, out: NDArray[Any]) -> bool:
+def _wide(rule: str, source: NDArray[Any], axis: Axis, out: NDArray[Any]) -> int:
     """Wide windows along rows: a row is cut into rows of u cells, windows of u cells are widened, k of them scanned."""
     outer = source.shape[0]
     count = (axis.count - 1) * axis.step + 1
@@ -223,7 +262,7 @@ def _wide(rule: str, source: NDArray[Any], axis: Axis, out: NDArray[Any]) -> boo
     return missing
 
 
-def _tall(rule: str, source: NDArray[Any], axis: Axis, out: NDArray[Any]) -> bool:
+def _tall(rule: str, source: NDArray[Any], axis: Axis, out: NDArray[Any]) -> int:
     """Tall windows of float sums: blocks of u rows first, then every u-th of them, so that no chain of sums is long."""
     outer, _, columns = source.shape
     count = (axis.count - 1) * axis.step + 1

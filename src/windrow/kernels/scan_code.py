@@ -13,8 +13,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from windrow.kernels import scan_text
+from windrow.kernels import scan_along_text, scan_plane_text, scan_text
 from windrow.kernels.machine_code import addresses, name_of, sources_of
+from windrow.kernels.scan_plane_text import PlaneText
 from windrow.kernels.scan_text import LoopText
 
 MOST_ROWS = 8  # that one loop merges
@@ -49,16 +50,14 @@ class Merge:
         fill, bring, pick = addresses(self._name("kit"), names, lambda: self._text().kit())
         return Kit(fill, bring, pick, np.dtype(self.cell).itemsize, np.dtype(self.total).itemsize)
 
+    @property
+    def checked(self) -> bool:
+        """Whether cells may be missing."""
+        return self._text().checked
+
     def join(self, rows: int, extra: bool = False) -> int:
         """The loop (to, row, stride, extra row, length) that merges so many rows, a stride apart."""
         return self._loop(f"join {rows} {extra}", lambda: self._text().join(rows, extra))
-
-    def complete(self, rows: int, extra: bool, others: int) -> int:
-        """The loop (place, row, stride, extra row, slot, ring, room, ahead, length) that completes low windows.
-
-        It merges rows as ``join`` does into a slot, and these with as many other rows of the ring into the result.
-        """
-        return self._loop(f"complete {rows} {extra} {others}", lambda: self._text().complete(rows, extra, others))
 
     def advance(self, rows: int, extra: bool) -> int:
         """The loop (place, row, stride, extra row, slot, before, prefix, suffix, ahead, length) that completes windows.
@@ -68,8 +67,44 @@ class Merge:
         """
         return self._loop(f"advance {rows} {extra}", lambda: self._text().advance(rows, extra))
 
+    def direct(self, outputs: int, height: int, careful: bool) -> int:
+        """The loop (rows, to, room, ahead, skew, last) that merges rows of cells into so many rows of windows."""
+        return self._loop(
+            f"direct {outputs} {height} {careful}", lambda: self._plane().direct(outputs, height, careful)
+        )
+
+    def suffix(self, rows: int, careful: bool) -> int:
+        """The loop (rows, below, to, room, ahead, skew, last) that merges so many rows with those below."""
+        return self._loop(f"suffix {rows} {careful}", lambda: self._plane().suffix(rows, careful))
+
+    def prefix(self, rows: int, careful: bool) -> int:
+        """The loop (rows, below, before, after, to, room, ahead, skew, last) that block-scans so many windows."""
+        return self._loop(f"prefix {rows} {careful}", lambda: self._plane().prefix(rows, careful))
+
+    def finish(self, rows: int, extra: bool, average: bool) -> int:
+        """The loop (to, row, stride, extra row, ahead, skew, last) that merges rows as ``join`` does, into results.
+
+        For averages it takes two rows of numbers and two numbers as bits before the last three arguments: how many
+        cells wide and high windows are, and the inverses of that.
+        """
+        return self._loop(f"finish {rows} {extra} {average}", lambda: self._plane().finish(rows, extra, average))
+
+    def stretch(self, width: int, average: bool) -> int:
+        """The loop (to, first, final, row, ahead, last) that widens a row to windows of so many cells.
+
+        The first line goes to ``first``, the last one to ``final``. Averages as in ``finish``.
+        """
+        return self._loop(f"stretch {width} {average}", lambda: self._plane().stretch(width, average))
+
+    def bare(self) -> int:
+        """The loop (row, last) that tells whether a row of results holds what a merge of nothing gives."""
+        return self._loop("bare", lambda: self._plane().bare())
+
     def _text(self) -> LoopText:
         return LoopText(self.rule, np.dtype(self.cell), np.dtype(self.total))
+
+    def _plane(self) -> PlaneText:
+        return PlaneText(self.rule, np.dtype(self.cell), np.dtype(self.total))
 
     def _loop(self, what: str, lines: Callable[[], Iterator[str]]) -> int:
         return addresses(self._name(what), ["loop"], lines)[0]
@@ -85,4 +120,4 @@ def _name(*content: str) -> str:
 
 @functools.cache
 def _source() -> str:
-    return sources_of(scan_text)
+    return sources_of(scan_text, scan_along_text, scan_plane_text)

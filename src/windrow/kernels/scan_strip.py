@@ -1,9 +1,8 @@
 """Windows over two axes at once: widened along rows, merged down the rows, in strips that stay in the cache.
 
-A few rows are merged anew for every window. Many rows are block-scanned (van Herk 1992; Gil and Werman 1993): rows are
-cut into blocks as high as the window, so that a window is the suffix of one block and a prefix of the next. Nothing is
-ever taken away again, so any associative merge will do, an infinity leaves with its row, and a sum's error does not
-depend on what has passed before.
+Rows are block-scanned (van Herk 1992; Gil and Werman 1993): they are cut into blocks as high as the window, so that a
+window is the suffix of one block and a prefix of the next. Nothing is ever taken away again, so any associative merge
+will do, an infinity leaves with its row, and a sum's error does not depend on what has passed before.
 """
 
 from __future__ import annotations
@@ -20,9 +19,8 @@ from windrow.kernels.scan_text import LINE
 class Loops(NamedTuple):
     """Addresses of the loops of one scan, see ``scan_code.Merge``; the last level of widening is part of the first."""
 
-    last: int  # completes a row of results with a new row: join, complete or advance
+    last: int  # completes a row of results with a new row: join or advance
     two: int  # merges two rows
-    others: int  # merges all rows of a window but one, if they are few; else 0
 
 
 class Strip(NamedTuple):
@@ -89,57 +87,6 @@ def scan_single(kit: Kit, loops: Loops, strip: Strip, levels: Any, down: Any) ->
         else:
             give(loops.last, half, stride, extra, spot, strip.head, length, strip.rest)
     return found
-
-
-@inner
-def scan_few(kit: Kit, loops: Loops, strip: Strip, levels: Any, down: Any) -> bool:
-    """Windows of a few rows. All but one are in the ring, row r at place r % (height - 1), where the last one goes."""
-    low, count, height, pace = down
-    padded = strip.head + strip.cells * kit.total
-    found = False
-    row = low
-    for k in range(count):
-        first = low + k * pace
-        last = first + height - 1
-        row = max(row, first)
-        while row < last:
-            slot = strip.ring + row % (height - 1) * strip.ring_room
-            if row < 0 or row >= strip.rows:
-                call(kit.fill, (slot, padded))
-            else:
-                found |= widened(kit, strip, levels, row, slot)
-            row += 1
-        spot, length = spot_of(kit, strip, k)
-        slot = strip.ring + last % (height - 1) * strip.ring_room
-        if row > last or last < 0 or last >= strip.rows:
-            give(loops.others, strip.ring, strip.ring_room, strip.ring, spot, strip.head, length, strip.rest)
-            call(kit.fill, (slot, padded))
-        else:
-            lacking, half, stride, extra = ready_but_last(kit, strip, levels, last)
-            found |= lacking
-            complete_few(loops.last, strip, (half, stride, extra, slot), spot, length, ahead_of(kit, strip, last + 1))
-        row = last + 1
-    return found
-
-
-@inner
-def complete_few(complete: int, strip: Strip, rows: Any, spot: int, length: int, ahead: int) -> None:
-    """The last row of windows goes into its slot, and with the ring into the result."""
-    row, stride, extra, slot = rows
-    ring, room, rest = strip.ring, strip.ring_room, strip.rest
-    begin = LINE if strip.head else 0
-    inner = (strip.head + length) // LINE * LINE
-    if strip.head:
-        call(complete, (rest, row, stride, extra, slot, ring, room, ahead, LINE))
-        copy_bytes(spot, rest + strip.head, min(length, LINE - strip.head))
-    if begin < inner:
-        to = spot - strip.head + begin
-        a, b, c, d = row + begin, extra + begin, slot + begin, ring + begin
-        call(complete, (to, a, stride, b, c, d, room, ahead, inner - begin))
-    if begin <= inner < strip.head + length:
-        a, b, c, d = row + inner, extra + inner, slot + inner, ring + inner
-        call(complete, (rest, a, stride, b, c, d, room, ahead, LINE))
-        copy_bytes(spot - strip.head + inner, rest, strip.head + length - inner)
 
 
 @inner
@@ -288,8 +235,6 @@ def scan(
             )  # fmt: skip
             if down[2] == 1:
                 found |= scan_single(kit, loops, strip, levels, down)
-            elif loops.others:
-                found |= scan_few(kit, loops, strip, levels, down)
             else:
                 found |= scan_blocks(kit, loops, strip, levels, down)
     return found

@@ -13,7 +13,7 @@ LINE = 64  # bytes that a loop takes at a time: a cache line on x86 and most ARM
 _JOINED = ("to", "row", "stride", "extra")
 
 
-class _Vector:
+class Vector:
     """A vector of numbers as LLVM spells it."""
 
     def __init__(self, dtype: np.dtype[Any], lanes: int) -> None:
@@ -34,11 +34,13 @@ class _Vector:
 class LoopText:
     """The text of all loops of one merge. A line is several registers, each of which is treated on its own."""
 
+    positive_zeros = True  # whether cells brought in are never minus zero
+
     def __init__(self, rule: str, cell: np.dtype[Any], total: np.dtype[Any]) -> None:
         register = min(vector_bytes(), LINE)
         self.rule = rule
-        self.total = _Vector(total, register // total.itemsize)
-        self.cell = _Vector(cell, self.total.lanes)
+        self.total = Vector(total, register // total.itemsize)
+        self.cell = Vector(cell, self.total.lanes)
         self.parts = LINE // register
         self.register = register
         self.checked = self.cell.floating and rule not in ("carried", "count")
@@ -88,7 +90,7 @@ class LoopText:
         yield from self._place(pointer, part)
         yield f" store {self.total.text} {value}, ptr %{pointer}.a{part}, align {self.total.bytes}"
 
-    def _merged(self, result: str, one: str, other: str) -> str:
+    def merged(self, result: str, one: str, other: str) -> str:
         vector = self.total.text
         if self.rule not in ("min", "max"):
             return f" {result} = {'fadd' if self.total.floating else 'add'} {vector} {one}, {other}"
@@ -110,7 +112,7 @@ class LoopText:
             pairs = list(zip(level[::2], level[1::2], strict=False))
             merged = [f"%{tag}{part}.{len(level)}.{k}" for k in range(len(pairs))]
             for result, (one, other) in zip(merged, pairs, strict=True):
-                yield self._merged(result, one, other)
+                yield self.merged(result, one, other)
             level = merged + level[2 * len(pairs) :]
         self.top = level[0]
 
@@ -130,24 +132,6 @@ class LoopText:
         yield from self._declaration()
         yield from self._loop("loop", [*_JOINED, "length"], ["to", *names], body, places)
 
-    def complete(self, rows: int, extra: bool, others: int) -> Iterator[str]:
-        names, places = self._rows(rows, extra)
-        ring = [f"o{k}" for k in range(others)]
-        places += [f" %t{k} = mul i64 %room, {k}\n %o{k} = add i64 %ring, %t{k}" for k in range(others)]
-
-        def body() -> Iterator[str]:
-            for part in range(self.parts):
-                yield from self._tree(names, part, "m")
-                row = self.top
-                yield from self._tree(ring, part, "w", row)
-                yield from self._store(self.top, "to", part)
-                yield from self._store(row, "slot", part)
-            yield from self._ask()
-
-        yield from self._declaration()
-        arguments = [*_JOINED, "slot", "ring", "room", "ahead", "length"]
-        yield from self._loop("loop", arguments, ["to", "slot", "ahead", *names, *ring], body, places)
-
     def advance(self, rows: int, extra: bool) -> Iterator[str]:
         names, places = self._rows(rows, extra)
 
@@ -156,10 +140,10 @@ class LoopText:
                 yield from self._tree(names, part, "m")
                 yield from self._store(self.top, "slot", part)
                 yield from self._load("before", part)
-                yield self._merged(f"%total{part}", f"%before.v{part}", self.top)
+                yield self.merged(f"%total{part}", f"%before.v{part}", self.top)
                 yield from self._store(f"%total{part}", "prefix", part)
                 yield from self._load("suffix", part)
-                yield self._merged(f"%whole{part}", f"%suffix.v{part}", f"%total{part}")
+                yield self.merged(f"%whole{part}", f"%suffix.v{part}", f"%total{part}")
                 yield from self._store(f"%whole{part}", "to", part)
             yield from self._ask()
 
@@ -215,7 +199,7 @@ class LoopText:
             yield f" %at{tag} = sdiv exact i64 %bytes{tag}, {self.total.bytes}"
             yield f" %from{tag} = getelementptr i8, ptr %cells.p, i64 %at{tag}"
         for part in parts:
-            yield from self._contribution(part, tag, careful)
+            yield from self._contribution(f"{part}{tag}", f"%from{tag}", part, careful)
         if not self.checked:
             yield f" %gone{tag} = icmp ne i64 0, 0"
             return
@@ -230,10 +214,10 @@ class LoopText:
         yield f" %flags{tag} = bitcast <{cell.lanes} x i1> {every} to i{cell.lanes}"
         yield f" %gone{tag} = icmp ne i{cell.lanes} %flags{tag}, 0"
 
-    def _contribution(self, part: int, tag: str, careful: bool) -> Iterator[str]:
+    def _contribution(self, name: str, line: str, part: int, careful: bool) -> Iterator[str]:
         """Cells of one register of totals: converted, squared or counted; where careful, NaN becomes the identity."""
-        cell, total, name = self.cell, self.total, f"{part}{tag}"
-        yield f" %place{name} = getelementptr i8, ptr %from{tag}, i64 {part * cell.bytes * cell.lanes}"
+        cell, total = self.cell, self.total
+        yield f" %place{name} = getelementptr i8, ptr {line}, i64 {part * cell.bytes * cell.lanes}"
         yield f" %cell{name} = load {cell.text}, ptr %place{name}, align {cell.bytes}"
         value = f"%cell{name}"
         if self.rule == "count":
@@ -242,6 +226,8 @@ class LoopText:
             return
         if cell.bytes != total.bytes:
             change = "fpext" if cell.floating else "sext" if cell.signed else "zext"
+            if total.floating and not cell.floating:
+                change = "sitofp" if cell.signed else "uitofp"
             yield f" %wide{name} = {change} {cell.text} {value} to {total.text}"
             value = f"%wide{name}"
         if self.rule == "squares":
@@ -252,7 +238,7 @@ class LoopText:
             yield f" %nan{name} = fcmp uno {cell.text} %cell{name}, zeroinitializer"
             yield f" %known{name} = select {lanes} %nan{name}, {total.text} {self.identity}, {total.text} {value}"
             value = f"%known{name}"
-        if total.floating and (careful or self.rule in ("min", "max")):
+        if total.floating and self.positive_zeros and (careful or self.rule in ("min", "max")):
             # Minus zero becomes zero, or the sign of an extreme would depend on the order of merging. For sums this
             # only keeps LLVM from a masked store, which is slow on some machines.
             yield f" %value{name} = fadd {total.text} {value}, zeroinitializer"

@@ -16,7 +16,9 @@ from numpy.typing import NDArray
 
 from windrow.errors import DataError
 from windrow.kernels.geometry import clipped_counts, outer_product
-from windrow.kernels.scan_axes import Axis, clipped, scan_all
+from windrow.kernels.scan_axes import Axis, average_all, clipped, scan_all
+from windrow.kernels.scan_divide import divide, share_out
+from windrow.kernels.scan_plane import BARE, MISSING
 from windrow.kernels.sweep import Sweep
 
 LARGEST = 2**63 - 1
@@ -32,7 +34,10 @@ class Sums:
 
 @dataclass(frozen=True, slots=True)
 class Extremes:
-    """A minimum or maximum per window, and where it means nothing because nothing is present: ``None`` for nowhere."""
+    """A minimum, maximum, sum or average per window, and where nothing is present and it means nothing.
+
+    ``None`` for nowhere.
+    """
 
     values: NDArray[Any]
     empty: NDArray[np.bool_] | None
@@ -57,6 +62,52 @@ def window_sum(
         values = np.where(present, values, values.dtype.type(0))
     counts = None if present is None or present.all() else _count(present, sweeps)
     return Sums(_integer_sum(values, sweeps, out), counts)
+
+
+def window_total(
+    values: NDArray[Any],
+    sweeps: Sequence[Sweep],
+    out: NDArray[Any] | None = None,
+    present: NDArray[np.bool_] | None = None,
+) -> Extremes:
+    """As ``window_sum``, but values are not counted; only where there are none."""
+    values = _native(values)
+    if values.dtype.kind == "f":
+        cells = _with_nan(values, present)
+        result = _result(sweeps, np.float64, out)
+        found = _run("sum", cells, _axes(values, sweeps), result, 0.0)
+        return Extremes(result, _empty(found, result, 0.0, cells, sweeps))
+    sums = window_sum(values, sweeps, out, present)
+    found = 0 if present is None else MISSING | BARE
+    return Extremes(sums.values, _empty(found, sums.values, 0, values if present is None else present, sweeps))
+
+
+def window_average(
+    values: NDArray[Any],
+    sweeps: Sequence[Sweep],
+    out: NDArray[Any] | None = None,
+    present: NDArray[np.bool_] | None = None,
+) -> Extremes:
+    """Averages of floats, and of whole numbers if ``averages_directly`` says so and all are present."""
+    values = _with_nan(_native(values), present)
+    result = _result(sweeps, np.float64, out)
+    axes = _axes(values, sweeps)
+    sensible = result.size and values.size and min(axis.width for axis in axes) > 0
+    if sensible and average_all(values, axes, result):
+        return Extremes(result, _empty(0, result, 0.0, values, sweeps))
+    if not _run("sum", values, axes, result, 0.0):
+        share_out(result, clipped_counts(values.shape, sweeps), result)
+        return Extremes(result, _empty(0, result, 0.0, values, sweeps))
+    counts = _count(values, sweeps)
+    empty = divide(result, counts)
+    return Extremes(result, counts == 0 if empty else None)
+
+
+def averages_directly(dtype: np.dtype[Any], cells: int) -> bool:
+    """Whether averages of up to so many cells are made in one go: of floats, and where float64 adds up exactly."""
+    if dtype.kind == "f":
+        return True
+    return dtype.kind in "iu" and dtype.itemsize <= 4 and cells << 8 * dtype.itemsize <= 2**53
 
 
 def window_sum_squares(
@@ -123,11 +174,12 @@ def _result(sweeps: Sequence[Sweep], dtype: Any, out: NDArray[Any] | None) -> ND
     return out
 
 
-def _run(rule: str, values: NDArray[Any], axes: Sequence[Axis], out: NDArray[Any], identity: Any) -> bool:
+def _run(rule: str, values: NDArray[Any], axes: Sequence[Axis], out: NDArray[Any], identity: Any) -> int:
+    """Scan; what was found, see ``scan_plane``."""
     if not values.size or min(axis.width for axis in axes) <= 0:
         out.fill(identity)
-        return False
-    return bool(out.size) and scan_all(rule, values, axes, out)
+        return 0
+    return scan_all(rule, values, axes, out) if out.size else 0
 
 
 def _float_sum(rule: str, values: NDArray[Any], sweeps: Sequence[Sweep], out: NDArray[Any] | None) -> Sums:
@@ -153,6 +205,11 @@ def _integer_sum(values: NDArray[Any], sweeps: Sequence[Sweep], out: NDArray[Any
         result[...] = _count(values, sweeps)
         return result
     axes = _axes(values, sweeps)
+    if values.itemsize <= 2 and _window_cells(axes) << 8 * values.itemsize < 2**31:
+        small = np.empty(result.shape, np.int32)
+        _run("sum", values, axes, small, 0)
+        result[...] = small
+        return result
     # The same bits whether signed or not: one kernel less to compile.
     _run("sum", values.view(np.int64) if values.itemsize == 8 else values, axes, result, 0)
     if _may_overflow(values, _window_cells(axes)):
@@ -196,15 +253,24 @@ def _extreme(
         cells = np.where(there, cells, identity)
     axes = _axes(values, sweeps)
     plain = result.view(cells.dtype)
-    missing = _run(rule, cells, axes, plain, identity) or there is not None
-    if not missing:
-        covered = extents(values.shape, sweeps) if _may_be_bare(values.shape, sweeps) else None
-        return Extremes(result, None if covered is None else covered == 0)
+    found = _run(rule, cells, axes, plain, identity)
+    if there is not None:
+        found = MISSING | BARE
+    return Extremes(result, _empty(found, plain, identity, values if there is None else there, sweeps))
+
+
+def _empty(
+    found: int, result: NDArray[Any], identity: Any, cells: NDArray[Any], sweeps: Sequence[Sweep]
+) -> NDArray[np.bool_] | None:
+    """Where windows hold nothing, after a scan that has found this; ``cells`` can tell which of them are there."""
+    outside = _may_be_bare(cells.shape, sweeps)
+    if not found & MISSING:
+        return extents(cells.shape, sweeps) == 0 if outside else None
     # Only a window that shows the identity may hold nothing.
-    if not (plain == identity).any():
-        return Extremes(result, None)
-    empty = _count(values if there is None else there, sweeps) == 0
-    return Extremes(result, empty if empty.any() else None)
+    if not (outside or found & BARE) or not (result == identity).any():
+        return None
+    empty: NDArray[np.bool_] = _count(cells, sweeps) == 0
+    return empty if empty.any() else None
 
 
 def _may_be_bare(shape: Sequence[int], sweeps: Sequence[Sweep]) -> bool:
@@ -214,7 +280,7 @@ def _may_be_bare(shape: Sequence[int], sweeps: Sequence[Sweep]) -> bool:
 
 def _reaches_out(cells: int, sweep: Sweep) -> bool:
     last = sweep.first + (sweep.count - 1) * sweep.step
-    return sweep.width < 1 or sweep.first + sweep.stop < 0 or last + sweep.start >= cells
+    return not cells or sweep.width < 1 or sweep.first + sweep.stop < 0 or last + sweep.start >= cells
 
 
 def _comparable(rule: str, values: NDArray[Any]) -> tuple[NDArray[Any], Any]:

@@ -14,7 +14,7 @@ from windrow.kernels.geometry import most_cells
 from windrow.kernels.ranks import RankTable, cont_ranks, percentile_ranks
 from windrow.kernels.sweep import Sweep
 
-SIDE = 40  # cells along the longest axes of what is computed
+SIDE = 72  # cells along the longest axes of what is computed: more than a line of anything
 TYPES = ("float64", "float32", "int64")
 SERIES = (3, 5, 7, 10, 12, 24, 30)  # common widths along one axis
 BOXES = ((3, 3), (5, 5), (7, 7), (9, 9), (3, 3, 3), (5, 5, 5))
@@ -66,8 +66,8 @@ def _scans() -> Iterator[Job]:
 
         return Job(f"{operation} {'×'.join(map(str, widths))} {dtype}", run)
 
-    for operation in ("sum", "min", "max", "squares", "count"):
-        for dtype in TYPES:
+    for operation in ("sum", "avg", "min", "max", "squares", "count"):
+        for dtype in TYPES if operation != "avg" else TYPES[:2]:
             for widths in [*((w,) for w in SERIES), *((w, 1) for w in SERIES), *BOXES]:
                 yield job(operation, widths, dtype)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -71,6 +72,11 @@ def data_type_of(dtype: np.dtype) -> DataType:
         return TYPES["string"]
     if dtype.kind == "b":
         return TYPES["bool"]
+    return _number_type(dtype)
+
+
+@functools.cache
+def _number_type(dtype: np.dtype) -> DataType:
     if dtype == np.float16:
         return TYPES["float32"]
     name = dtype.newbyteorder("=").name
