@@ -74,7 +74,8 @@ def _cont(values: list[Any], quantile: float | None) -> Any:
     if low == high:
         return float(low)
     if not (math.isfinite(low) and math.isfinite(high)):
-        return low + float(place - math.floor(place)) * (high - low)
+        # Any share of an infinity is one; two that disagree are NaN.
+        return low + high
     return float(Fraction(low) + (place - math.floor(place)) * (Fraction(high) - Fraction(low)))
 
 

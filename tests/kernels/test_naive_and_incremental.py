@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 from windrow.errors import DataError
 from windrow.kernels.counters import counted_windows
 from windrow.kernels.fast import fast_windows
-from windrow.kernels.geometry import most_cells
-from windrow.kernels.incremental import incremental_windows, sweep_axis
+from windrow.kernels.geometry import most_cells, sweep_axis
+from windrow.kernels.incremental import incremental_windows
 from windrow.kernels.naive import naive_windows
 from windrow.kernels.ranks import cont_ranks, percentile_ranks
 from windrow.kernels.sweep import AnySweep, Sweep, VariableSweep
@@ -186,3 +186,45 @@ def test_squares_stay_accurate_far_from_a_spike_and_from_zero(run: Any, spike: f
         mean = sum(window) / 3
         exact = sum((value - mean) ** 2 for value in window)
         assert abs(Fraction(squares[k].item()) - exact) <= sum(value**2 for value in window) / 10**11
+
+
+ALPHABETS: dict[str, Callable[[np.random.Generator, int], Any]] = {
+    "different": lambda random, length: random.normal(size=length),
+    "few": lambda random, length: random.choice([-math.inf, 0.0, 1.0, 2.0, math.inf], length),
+    "runs": lambda random, length: np.repeat(random.integers(0, 9, length), 40)[:length].astype(float),
+    "rising": lambda random, length: np.arange(length) + random.normal(size=length),
+    "falling": lambda random, length: random.integers(-3, 4, length) - np.arange(length, dtype=np.int64),
+    "extremes": lambda random, length: random.choice(np.array([-(2**63), -1, 0, 2**63 - 1], np.int64), length),
+    "unsigned": lambda random, length: random.choice(np.array([0, 1, 2**63, 2**64 - 1], np.uint64), length),
+}
+
+
+@pytest.mark.parametrize("alphabet", ALPHABETS)
+@settings(max_examples=12)
+@given(seed=st.integers(0, 2**32), width=st.integers(1, 260), step=st.integers(1, 9), missing=st.booleans())
+def test_long_series(alphabet: str, seed: int, width: int, step: int, missing: bool) -> None:
+    """Leaves split and vanish, heaps and tables are laid out anew, over windows of many values."""
+    random = np.random.default_rng(seed)
+    values = ALPHABETS[alphabet](random, 400)
+    present = random.random(400) < 0.8 if missing else np.ones(400, bool)
+    sweeps = [Sweep(0, 400 // step, -(width // 2), width - width // 2 - 1, step)]
+    ranks = percentile_ranks(70, min(width, 400))
+    cells = [window(values, present, sweeps, (k,)) for k in range(sweeps[0].count)]
+    # Compiling takes longer than all else, and only order knows of signs.
+    for operation in ("select", "max") if alphabet == "unsigned" else ("select", "min", "max", "distinct", "mode"):
+        outcome = incremental_windows(operation, values, present, sweeps, ranks)
+        assert outcome.counts is not None
+        assert outcome.counts.tolist() == [len(found) for found in cells]
+        answers = outcome.reals if operation == "distinct" else outcome.exact
+        for found, answer in zip(cells, answers.tolist(), strict=True):
+            assert not found or answer == expected(operation, found, ranks)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "int64"])
+@pytest.mark.parametrize("cells", [1, 2, 15, 16, 17, 40, 900])
+def test_naive_sorts_windows_of_any_length(dtype: str, cells: int) -> None:
+    random = np.random.default_rng(cells)
+    for values in (random.integers(-50, 50, cells), np.arange(cells), -np.arange(cells), np.ones(cells)):
+        ranks = percentile_ranks(30, cells)
+        outcome = naive_windows("select", values.astype(dtype), None, [Sweep(0, 1, 0, cells - 1)], ranks)
+        assert outcome.exact.tolist() == [sorted(values.tolist())[ranks.lower[cells]]]

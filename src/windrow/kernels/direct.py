@@ -116,23 +116,39 @@ def _nth(values: Array, begin: int, end: int, rank: int) -> Any:
     """What a sort of ``values[begin:end]`` would put at ``rank``; they are reordered around it (quickselect)."""
     low, high = begin, end - 1
     while high - low >= SHORT:
-        pivot = _middle(values[low], values[(low + high) >> 1], values[high])
-        left, right = low, high
-        while left <= right:
-            while values[left] < pivot:
-                left += 1
-            while pivot < values[right]:
-                right -= 1
-            if left <= right:
-                values[left], values[right] = values[right], values[left]
-                left += 1
-                right -= 1
+        left, right = partition(values, low, high)
         if rank <= right:
             high = right
         elif rank >= left:
             low = left
         else:
             return values[rank]
+    sort_short(values, low, high)
+    return values[rank]
+
+
+@numba.njit(nogil=True, inline="always")
+def partition(values: Array, low: int, high: int) -> tuple[int, int]:
+    """Part ``values[low:high + 1]`` around the middle of three: up to the second place none is larger than it, from the
+    first on none smaller.
+    """
+    pivot = _middle(values[low], values[(low + high) >> 1], values[high])
+    left, right = low, high
+    while left <= right:
+        while values[left] < pivot:
+            left += 1
+        while pivot < values[right]:
+            right -= 1
+        if left <= right:
+            values[left], values[right] = values[right], values[left]
+            left += 1
+            right -= 1
+    return left, right
+
+
+@numba.njit(nogil=True, inline="always")
+def sort_short(values: Array, low: int, high: int) -> None:
+    """Sort ``values[low:high + 1]`` by insertion."""
     for place in range(low + 1, high + 1):
         value = values[place]
         gap = place
@@ -140,7 +156,6 @@ def _nth(values: Array, begin: int, end: int, rank: int) -> Any:
             values[gap] = values[gap - 1]
             gap -= 1
         values[gap] = value
-    return values[rank]
 
 
 @numba.njit(nogil=True, inline="always")

@@ -32,11 +32,7 @@ NumbaCache: Any = caching.FunctionCache
 
 def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
     """A compiled function that Python calls; its code, and that of all it calls, is kept on disk."""
-    dispatcher: Any = native.njit(nogil=True)(function)
-    with contextlib.suppress(RuntimeError):  # where no directory can be written to, every process compiles for itself
-        dispatcher._cache = _SharedCache(function)
-    result: Callable[..., Any] = dispatcher
-    return result
+    return _kept(native.njit(nogil=True)(function), function.__module__)
 
 
 def inner(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -46,12 +42,42 @@ def inner(function: Callable[..., Any]) -> Callable[..., Any]:
     return result
 
 
+# Passing an array on counts a reference to it, which takes longer than most steps of a sliding window. Bare functions
+# do not count, and may therefore work only on memory that they were given.
+BARE = {"nogil": True, "_nrt": False}
+
+
+def bare_kernel(function: Callable[..., Any], module: str) -> Callable[..., Any]:
+    """As ``kernel``, of bare functions; ``module`` asks for it and knows everything that goes into it."""
+    return _kept(native.njit(**BARE)(function), module)
+
+
+def bare(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A step of bare kernels, which becomes a part of whatever calls it."""
+    options = {"forceinline": True, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+    result: Callable[..., Any] = native.njit(**BARE, **options)(function)
+    return result
+
+
+def rare(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A step that bare kernels call so seldom that it stays out of the way of the others."""
+    result: Callable[..., Any] = native.njit(**BARE, no_cpython_wrapper=True, no_cfunc_wrapper=True)(function)
+    return result
+
+
+def _kept(dispatcher: Any, module: str) -> Callable[..., Any]:
+    with contextlib.suppress(RuntimeError):  # where no directory can be written to, every process compiles for itself
+        dispatcher._cache = _SharedCache(dispatcher.py_func, module)
+    result: Callable[..., Any] = dispatcher
+    return result
+
+
 class _SharedCache(NumbaCache):  # type: ignore[misc]
     """Numba's cache of a function with other files."""
 
-    def __init__(self, function: Callable[..., Any]) -> None:
+    def __init__(self, function: Callable[..., Any], module: str) -> None:
         super().__init__(function)
-        self._cache_file = _Files(Path(self._cache_path), self._impl.filename_base, function.__module__)
+        self._cache_file = _Files(Path(self._cache_path), self._impl.filename_base, module)
 
 
 class _Files:

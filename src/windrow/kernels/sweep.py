@@ -30,8 +30,11 @@ class Sweep:
 
     def clipped(self, extent: int) -> tuple[Int64Array, Int64Array]:
         """The first and last input cell of each output's window; the last is before the first where it is empty."""
-        position = self.first + np.arange(self.count, dtype=np.int64) * self.step
-        return np.clip(position + self.start, 0, extent), np.clip(position + self.stop, -1, extent - 1)
+        after = self.first + self.count * self.step
+        lo, hi = (
+            np.arange(self.first + end, after + end, self.step, dtype=np.int64) for end in (self.start, self.stop)
+        )
+        return np.clip(lo, 0, extent, out=lo), np.clip(hi, -1, extent - 1, out=hi)
 
 
 @dataclass(frozen=True, eq=False)

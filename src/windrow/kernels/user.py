@@ -15,7 +15,6 @@ import numpy as np
 import numpy.typing as npt
 
 from windrow.errors import DataError
-from windrow.kernels.geometry import geometry, sweep_axis
 from windrow.kernels.sweep import AnySweep
 
 Array = npt.NDArray[Any]
@@ -54,6 +53,8 @@ def user_windows(
     """The aggregate in every window, and how many present values each had."""
     import numba
 
+    from windrow.kernels.slide import path_of
+
     flat = np.ascontiguousarray(values.view(np.int64) if values.dtype.kind == "M" else values).reshape(-1)
     there = np.ones(len(flat), bool) if present is None else np.ascontiguousarray(present).reshape(-1)
     if flat.dtype.kind == "f":
@@ -61,9 +62,8 @@ def user_windows(
     shape = tuple(sweep.count for sweep in sweeps)
     out, counts = np.zeros(shape, result), np.zeros(shape, np.int64)
     loop = _compiled(functions, strategy)
-    place = geometry(values.shape, sweeps)
     try:
-        loop(flat, there, place, sweep_axis(values.shape, sweeps), out.reshape(-1), counts.reshape(-1))
+        loop(flat, there, path_of(values.shape, sweeps), out.reshape(-1), counts.reshape(-1))
     except numba.core.errors.NumbaError as error:
         raise DataError("a user-defined aggregate does not compile", got=_reason(error)) from error
     except Exception as error:

@@ -2,47 +2,67 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numba
 import numpy as np
 import numpy.typing as npt
 
-from windrow.kernels.incremental import first_cell, next_cell, offset_of, round_base, round_count
+from windrow.kernels.slide import Path, Unit, cross_section, round_count
 from windrow.kernels.user import StateFunctions
 
 Array = npt.NDArray[Any]
+
+
+class _Moves(NamedTuple):
+    """How a window is remembered while units enter and leave it: what is kept of each unit, and a state."""
+
+    keep: Any  # room for what is kept of so many units
+    start: Any  # the state of a window without units, when the number of the next unit is given
+    enter: Any
+    leave: Any
+    total: Any
 
 
 def state_loop(functions: StateFunctions, strategy: str) -> Any:
     """The loop for an aggregate's functions; ``strategy`` naive adds up every window."""
     empty, add, result = (numba.njit(f) for f in (functions.empty, functions.add, functions.result))
     if strategy != "naive" and functions.remove is not None:
-        return _sliding_loop(empty, add, numba.njit(functions.remove), result)
+        return _moving_loop(_removing(empty, _scan(add), _scan(numba.njit(functions.remove))), result)
     if strategy != "naive" and functions.merge is not None:
-        return _merging_loop(empty, add, numba.njit(functions.merge), result)
-    return _adding_loop(empty, add, result)
+        return _moving_loop(_merging(empty, _scan(add), numba.njit(functions.merge)), result)
+    return _adding_loop(empty, _scan(add), result)
 
 
-def _adding_loop(empty: Any, add: Any, result: Any) -> Any:
+def _scan(step: Any) -> Any:
+    """Take a state through the present cells of a unit; it, and how many there were."""
+
     @numba.njit(nogil=True)
-    def loop(flat: Array, there: Array, place: Any, axis: int, out: Array, counts: Array) -> None:
-        ndim = len(place.extent)
-        lo, hi, cell = np.zeros(ndim, np.int64), np.zeros(ndim, np.int64), np.zeros(ndim, np.int64)
+    def scan(state: Any, unit: Unit) -> tuple[Any, int]:
+        found = 0
+        for offset in unit.offsets:
+            if unit.there[unit.start + offset]:
+                state = step(state, unit.flat[unit.start + offset])
+                found += 1
+        return state, found
+
+    return scan
+
+
+def _adding_loop(empty: Any, added: Any, result: Any) -> Any:
+    @numba.njit(nogil=True)
+    def loop(flat: Array, there: Array, path: Path, out: Array, counts: Array) -> None:
+        place, axis = path.place, path.axis
         rounds, apart = round_count(place, axis)
         for round_ in range(rounds):
-            output = round_base(place, axis, round_, lo, hi)
+            output, cells = cross_section(path, round_)
             for k in range(place.outputs[axis]):
                 state = empty()
                 found = 0
-                for unit in range(place.lo[axis, k], place.hi[axis, k] + 1):
-                    more = first_cell(axis, unit, lo, hi, cell)
-                    while more:
-                        at = offset_of(place, cell)
-                        if there[at]:
-                            state = add(state, flat[at])
-                            found += 1
-                        more = next_cell(axis, lo, hi, cell)
+                for number in range(place.lo[axis, k], place.hi[axis, k] + 1):
+                    unit = Unit(flat, there, path.offsets[:cells], number * place.stride[axis])
+                    state, more = added(state, unit)
+                    found += more
                 counts[output + k * apart] = found
                 if found > 0:
                     out[output + k * apart] = result(state)
@@ -50,91 +70,92 @@ def _adding_loop(empty: Any, add: Any, result: Any) -> Any:
     return loop
 
 
-def _sliding_loop(empty: Any, add: Any, remove: Any, result: Any) -> Any:
+def _removing(empty: Any, added: Any, removed: Any) -> _Moves:
+    """One state, from which what leaves is removed."""
+
     @numba.njit(nogil=True)
-    def loop(flat: Array, there: Array, place: Any, axis: int, out: Array, counts: Array) -> None:
-        ndim = len(place.extent)
-        lo, hi, cell = np.zeros(ndim, np.int64), np.zeros(ndim, np.int64), np.zeros(ndim, np.int64)
+    def keep(units: int) -> int:
+        return 0
+
+    @numba.njit(nogil=True)
+    def start(number: int) -> Any:
+        return empty()
+
+    @numba.njit(nogil=True)
+    def enter(kept: int, state: Any, number: int, unit: Unit) -> tuple[Any, int]:
+        return added(state, unit)
+
+    @numba.njit(nogil=True)
+    def leave(kept: int, state: Any, number: int, end: int, unit: Unit) -> tuple[Any, int]:
+        return removed(state, unit)
+
+    @numba.njit(nogil=True)
+    def total(kept: int, state: Any, oldest: int) -> Any:
+        return state
+
+    return _Moves(keep, start, enter, leave, total)
+
+
+def _merging(empty: Any, added: Any, merge: Any) -> _Moves:
+    """Two stacks: units have states, suffix totals at the front; the back has one total, and where it begins."""
+
+    @numba.njit(nogil=True)
+    def keep(units: int) -> Any:
+        return [(empty(), 0) for _ in range(units)]
+
+    @numba.njit(nogil=True)
+    def start(number: int) -> Any:
+        return empty(), number
+
+    @numba.njit(nogil=True)
+    def enter(kept: Any, state: Any, number: int, unit: Unit) -> tuple[Any, int]:
+        entering, found = added(empty(), unit)
+        kept[number] = entering, found
+        return (merge(state[0], entering), state[1]), found
+
+    @numba.njit(nogil=True)
+    def leave(kept: Any, state: Any, number: int, end: int, unit: Unit) -> tuple[Any, int]:
+        back, split = state
+        if number == split:
+            for place in range(end - 2, number - 1, -1):
+                kept[place] = merge(kept[place][0], kept[place + 1][0]), kept[place][1]
+            back, split = empty(), end
+        return (back, split), kept[number][1]
+
+    @numba.njit(nogil=True)
+    def total(kept: Any, state: Any, oldest: int) -> Any:
+        return merge(kept[oldest][0], state[0]) if oldest < state[1] else state[0]
+
+    return _Moves(keep, start, enter, leave, total)
+
+
+def _moving_loop(moves: _Moves, result: Any) -> Any:
+    keep, start, enter, leave, total = moves
+
+    @numba.njit(nogil=True)
+    def loop(flat: Array, there: Array, path: Path, out: Array, counts: Array) -> None:
+        place, axis = path.place, path.axis
+        stride = place.stride[axis]
         rounds, apart = round_count(place, axis)
+        kept = keep(place.extent[axis] + 1)
         for round_ in range(rounds):
-            output = round_base(place, axis, round_, lo, hi)
-            state = empty()
-            found = 0
-            entered, left = np.int64(0), np.int64(0)
+            output, cells = cross_section(path, round_)
+            offsets = path.offsets[:cells]
+            entered = left = np.int64(0)
+            state, found = start(left), 0
             for k in range(place.outputs[axis]):
                 first, last = place.lo[axis, k], place.hi[axis, k]
                 if first > entered:
-                    state = empty()
-                    found = 0
                     entered = left = first
-                while entered <= last:
-                    more = first_cell(axis, entered, lo, hi, cell)
-                    while more:
-                        at = offset_of(place, cell)
-                        if there[at]:
-                            state = add(state, flat[at])
-                            found += 1
-                        more = next_cell(axis, lo, hi, cell)
-                    entered += 1
+                    state, found = start(left), 0
                 while left < first:
-                    more = first_cell(axis, left, lo, hi, cell)
-                    while more:
-                        at = offset_of(place, cell)
-                        if there[at]:
-                            state = remove(state, flat[at])
-                            found -= 1
-                        more = next_cell(axis, lo, hi, cell)
-                    left += 1
+                    state, fewer = leave(kept, state, left, entered, Unit(flat, there, offsets, left * stride))
+                    left, found = left + 1, found - fewer
+                while entered <= last:
+                    state, more = enter(kept, state, entered, Unit(flat, there, offsets, entered * stride))
+                    entered, found = entered + 1, found + more
                 counts[output + k * apart] = found
                 if found > 0:
-                    out[output + k * apart] = result(state)
-
-    return loop
-
-
-def _merging_loop(empty: Any, add: Any, merge: Any, result: Any) -> Any:
-    @numba.njit(nogil=True)
-    def loop(flat: Array, there: Array, place: Any, axis: int, out: Array, counts: Array) -> None:
-        ndim = len(place.extent)
-        lo, hi, cell = np.zeros(ndim, np.int64), np.zeros(ndim, np.int64), np.zeros(ndim, np.int64)
-        rounds, apart = round_count(place, axis)
-        units = [empty() for _ in range(place.extent[axis] + 1)]
-        inside = np.zeros(place.extent[axis] + 1, np.int64)
-        for round_ in range(rounds):
-            output = round_base(place, axis, round_, lo, hi)
-            back = empty()
-            found = 0
-            entered, left, split = np.int64(0), np.int64(0), np.int64(0)
-            for k in range(place.outputs[axis]):
-                first, last = place.lo[axis, k], place.hi[axis, k]
-                if first > entered:
-                    back = empty()
-                    found = 0
-                    entered = left = split = first
-                while entered <= last:
-                    state = empty()
-                    inside[entered] = 0
-                    more = first_cell(axis, entered, lo, hi, cell)
-                    while more:
-                        at = offset_of(place, cell)
-                        if there[at]:
-                            state = add(state, flat[at])
-                            inside[entered] += 1
-                        more = next_cell(axis, lo, hi, cell)
-                    units[entered] = state
-                    back = merge(back, state)
-                    found += inside[entered]
-                    entered += 1
-                while left < first:
-                    if left == split:
-                        for unit in range(entered - 2, left - 1, -1):
-                            units[unit] = merge(units[unit], units[unit + 1])
-                        split = entered
-                        back = empty()
-                    found -= inside[left]
-                    left += 1
-                counts[output + k * apart] = found
-                if found > 0:
-                    out[output + k * apart] = result(merge(units[left], back) if left < split else back)
+                    out[output + k * apart] = result(total(kept, state, left))
 
     return loop
