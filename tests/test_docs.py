@@ -42,6 +42,8 @@ _DESIGNS = {
     "windows": ("kernels", "aggregates", "plan"),
     "language": ("language", "expressions"),
     "api": ("api", "formats"),
+    "tables": ("tables",),
+    "console": ("console",),
 }
 """Which layers each page under docs/design describes."""
 

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from windrow.api.array import Array, Location
     from windrow.api.batch import Batch, Report
     from windrow.api.database import Database, connect
+    from windrow.api.framed import framed
     from windrow.api.query import Query, Windowed
     from windrow.api.sliding import sliding
     from windrow.errors import (
@@ -60,6 +61,8 @@ if TYPE_CHECKING:
     from windrow.model.schema import Attribute, Dimension, Schema
     from windrow.model.shape import L1, L2, Hamming, Linf, offset_list, offsets
     from windrow.model.window import between, centred, corner, trailing, within
+    from windrow.tables.frames import Frame, following, frames, preceding
+    from windrow.tables.table_function import register
 
 _HOMES = {
     "windrow.aggregates.aggregate": (
@@ -85,8 +88,11 @@ _HOMES = {
     "windrow.api.array": ("Array", "Location"),
     "windrow.api.batch": ("Batch", "Report"),
     "windrow.api.database": ("Database", "connect"),
+    "windrow.api.framed": ("framed",),
+    "windrow.tables.frames": ("Frame", "following", "frames", "preceding"),
     "windrow.api.query": ("Query", "Windowed"),
     "windrow.api.sliding": ("sliding",),
+    "windrow.tables.table_function": ("register",),
     "windrow.errors": (
         "CancelledError",
         "ConflictError",
@@ -130,6 +136,7 @@ __all__ = [
     "Error",
     "ExpressionError",
     "FileFormatError",
+    "Frame",
     "Gridding",
     "Hamming",
     "Labels",
@@ -153,6 +160,9 @@ __all__ = [
     "corner",
     "count",
     "count_distinct",
+    "following",
+    "framed",
+    "frames",
     "max",
     "median",
     "min",
@@ -160,9 +170,11 @@ __all__ = [
     "offset_list",
     "offsets",
     "percentile",
+    "preceding",
     "quantile_cont",
     "quantile_disc",
     "quantile_index",
+    "register",
     "sliding",
     "std",
     "std_pop",

@@ -52,6 +52,14 @@ class Aggregate:
         """The same aggregate of another attribute."""
         return replace(self, attribute=attribute if self.attribute is not None else None)
 
+    def over(self, frame: Any) -> FramedAggregate:
+        """The same aggregate over a frame of its own, on a DataFrame."""
+        return FramedAggregate(self).over(frame)
+
+    def where(self, condition: Any) -> FramedAggregate:
+        """The same aggregate of the rows that a condition holds for, on a DataFrame: SQL's FILTER."""
+        return FramedAggregate(self).where(condition)
+
     def ranks(self, most: int) -> RankTable | None:
         """The ranks that answer an order statistic, for windows of up to ``most`` values."""
         make = self.definition.ranks
@@ -60,8 +68,23 @@ class Aggregate:
         return make(0.5 if self.parameter is None else self.parameter, most)
 
     def __str__(self) -> str:
-        inside = self.attribute or "*"
+        inside = "*" if self.attribute is None else self.attribute
         return f"{self.name}({inside})" if self.parameter is None else f"{self.name}({inside}, {self.parameter:g})"
+
+
+@dataclass(frozen=True, eq=False)
+class FramedAggregate:
+    """An aggregate of a DataFrame's rows with a frame (None: the query's) and a condition of its own."""
+
+    aggregate: Aggregate
+    frame: Any = None
+    condition: Any = None
+
+    def over(self, frame: Any) -> FramedAggregate:
+        return replace(self, frame=frame)
+
+    def where(self, condition: Any) -> FramedAggregate:
+        return replace(self, condition=condition)
 
 
 def parse_aggregate(text: str) -> Aggregate:

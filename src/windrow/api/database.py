@@ -13,6 +13,7 @@ from windrow.api.array import Array
 from windrow.api.batch import Batch
 from windrow.errors import DataError, SchemaError
 from windrow.execution.engine import Engine, EngineName, parse_bytes
+from windrow.execution.executor import Progress
 from windrow.execution.progress import progress_reporter
 from windrow.model.gridding import Gridding
 from windrow.model.labels import Labels
@@ -27,7 +28,7 @@ from windrow.storage.sparse import SparseStore
 from windrow.storage.warehouse import Warehouse
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
     from windrow.operations.collect import Collected
 
@@ -42,7 +43,7 @@ def connect(
     workers: int | None = None,
     memory: int | str | None = None,
     lock_timeout: float = 30.0,
-    progress: bool | None = None,
+    progress: bool | Progress | None = None,
     catalog: str | None = None,
     create: bool = True,
 ) -> Database:
@@ -188,6 +189,15 @@ class Database:
         from windrow.language.parser import parse
 
         return run(self, parse(text))
+
+    def sql(self, text: str) -> DataFrame:
+        """Spark SQL with windrow's aggregates over any frame, and with arrays as tables, as a lazy DataFrame.
+
+        ``db.sql("select day, median(delay) over (order by day rows 29 preceding) from flights")``
+        """
+        from windrow.tables.sql import run_sql
+
+        return run_sql(self, text)
 
     def cancel(self) -> None:
         """Stop the work that other threads are doing through this connection; they get a CancelledError."""

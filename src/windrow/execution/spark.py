@@ -144,7 +144,7 @@ class SparkExecutor:
             thread.join(10)
             raise
         if failure:
-            raise _explained(label, failure[0]) from failure[0]
+            raise explained(label, failure[0]) from failure[0]
         return result
 
     def _report(self, label: str, group: str) -> None:
@@ -222,7 +222,7 @@ def _opened(outcomes: Iterable[bytes]) -> list[Any]:
     return receipts
 
 
-def _explained(label: str, failure: BaseException) -> BaseException:
+def explained(label: str, failure: BaseException) -> BaseException:
     if isinstance(failure, Error) or not isinstance(failure, Exception):
         return failure
     raised = _RAISED.search(str(failure))

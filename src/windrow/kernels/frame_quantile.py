@@ -1,0 +1,147 @@
+"""Quantiles of frames as in paper 003 §5: QuickSelect on indexes, ``naive``, with ``reuse`` and with ``replace``.
+
+Algorithm 5 returns where the pivot came to stand. A continuous quantile takes the smallest value behind the selected
+one as its other neighbour (§5.2).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from windrow.kernels.direct import between
+from windrow.kernels.frame_spans import Spans
+from windrow.kernels.jit import inner, kernel
+from windrow.kernels.ranks import RankTable
+from windrow.kernels.results import Outcome, RankArrays, rank_arrays
+
+Array = npt.NDArray[Any]
+
+NAIVE, REUSE, REPLACE = 0, 1, 2
+WAYS = {"naive": NAIVE, "reuse": REUSE, "replace": REPLACE}
+
+
+def quantile_frames(values: Array, spans: Spans, ranks: RankTable, way: str) -> Outcome:
+    """The order statistic of every frame by one of the paper's ways."""
+    reals, exact = np.zeros(spans.count), np.zeros(spans.count, values.dtype)
+    index = np.zeros(spans.most + 1, np.int64)
+    _select_frames(values, spans.begin, spans.end, rank_arrays(ranks), WAYS[way], index, reals, exact)
+    return Outcome(reals, exact, spans.sizes)
+
+
+@kernel
+def _select_frames(
+    values: Array, begin: Array, end: Array, ranks: RankArrays, way: int, index: Array, reals: Array, exact: Array
+) -> None:
+    held = np.int64(0)  # indexes in ``index``
+    for k in range(begin.shape[1]):
+        size = np.int64(0)
+        for r in range(len(begin)):
+            size += end[r, k] - begin[r, k]
+        same = False
+        if way == REPLACE and k > 0 and _slides(begin, end, k, held, size):
+            same = _replace(values, index, size, begin[0, k], end[0, k], ranks.lower[size], ranks.upper[size])
+        elif way != NAIVE and k > 0:
+            _reuse(begin, end, k, index, held)
+        else:
+            _list(begin, end, k, index)
+        held = size
+        if size == 0:
+            continue
+        if same:
+            reals[k], exact[k] = reals[k - 1], exact[k - 1]
+            continue
+        rank = np.int64(ranks.lower[size])
+        _quick_select(rank, values, index, size)
+        exact[k] = values[index[rank]]
+        reals[k] = exact[k]
+        if ranks.upper[size] > rank:
+            other = values[index[rank + 1]]
+            for place in range(rank + 2, size):
+                other = min(other, values[index[place]])
+            reals[k] = between(reals[k], np.float64(other), ranks.weight[size])
+
+
+@inner
+def _list(begin: Array, end: Array, k: int, index: Array) -> None:
+    count = 0
+    for r in range(len(begin)):
+        for row in range(begin[r, k], end[r, k]):
+            index[count] = row
+            count += 1
+
+
+@inner
+def _reuse(begin: Array, end: Array, k: int, index: Array, held: int) -> None:
+    """Algorithm 9: keep the indexes that are still in the frame, in their order, and add the new ones."""
+    count = np.int64(0)
+    for place in range(held):
+        row = index[place]
+        inside = False
+        for r in range(len(begin)):
+            inside |= begin[r, k] <= row < end[r, k]
+        index[count] = row
+        count += inside
+    for r in range(len(begin)):
+        for row in range(begin[r, k], end[r, k]):
+            old = False
+            for q in range(len(begin)):
+                old |= begin[q, k - 1] <= row < end[q, k - 1]
+            if not old:
+                index[count] = row
+                count += 1
+
+
+@inner
+def _slides(begin: Array, end: Array, k: int, held: int, size: int) -> bool:
+    """Whether the frame is the one before, moved by one row."""
+    return len(begin) == 1 and held == size and size > 0 and begin[0, k] == begin[0, k - 1] + 1
+
+
+@inner
+def _replace(values: Array, index: Array, size: int, low: int, high: int, rank: int, upper: int) -> bool:
+    """Algorithm 10: put the new row where the old one was; whether the result stays what it was.
+
+    That holds if the row stays on its side of the selected one, and if that is the lower side for continuous quantiles.
+    """
+    hole = np.int64(0)
+    while low <= index[hole] < high:
+        hole += 1
+    index[hole] = high - 1
+    new = values[high - 1]
+    if hole < rank:
+        return new <= values[index[rank]]
+    if hole > rank and upper == rank:
+        return new >= values[index[rank]]
+    return False
+
+
+@inner
+def _quick_select(rank: int, values: Array, index: Array, size: int) -> None:
+    """Algorithm 6, with the median of three as pivot and both sides moving, so that equal values do no harm."""
+    low, high = np.int64(0), size - 1
+    while low < high:
+        pivot = _middle(values[index[low]], values[index[(low + high) >> 1]], values[index[high]])
+        left, right = low, high
+        while left <= right:
+            while values[index[left]] < pivot:
+                left += 1
+            while pivot < values[index[right]]:
+                right -= 1
+            if left <= right:
+                index[left], index[right] = index[right], index[left]
+                left += 1
+                right -= 1
+        if rank <= right:
+            high = right
+        elif rank >= left:
+            low = left
+        else:
+            return
+
+
+@inner
+def _middle(a: Any, b: Any, c: Any) -> Any:
+    return max(min(a, b), min(max(a, b), c))

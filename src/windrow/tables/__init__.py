@@ -1,0 +1,1 @@
+"""Frames on Spark tables: the builder, the routes over a cluster, SQL and a table function."""

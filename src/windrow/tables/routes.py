@@ -1,0 +1,276 @@
+"""Frames on a DataFrame: one sort, one pass, any number of tasks.
+
+Rows that are in order already stay where they are, and tasks get the few rows of their neighbours that frames reach by
+way of the driver. All others are cut into slices along the order, and each row goes to its own task and to those whose
+frames reach it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from windrow.errors import DataError
+from windrow.tables.blocks import BLOCK_ROWS, FrameStream, gathered
+from windrow.tables.carrying import Carried, carried
+from windrow.tables.cuts import TIE, Cuts, choose_cuts
+from windrow.tables.dataframes import collected, collected_table, functions, named, physical_plan
+from windrow.tables.keys import distances, flat
+from windrow.tables.order import Halo, PartitionLook, are_in_order, halos, look, opened
+from windrow.tables.slices import Division, Piece, divide
+from windrow.tables.spec import PLACE, FrameTask
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+HALO_BYTES = 16 * 2**20
+"""Neighbours' rows of all tasks together that may travel with the plan."""
+TASK_ROWS = 500_000
+"""Rows that make a task when rows are sorted."""
+MOST_TASKS = 1000
+"""Tasks that are made at most unless more are asked for: each is a branch of the expression that Spark evaluates."""
+SLICES = 256
+SLICES_PER_TASK = 8
+GATHER_ROWS = 1 << 16
+TARGET = "__windrow_task"
+HOME = "__windrow_home"
+
+
+@dataclass(frozen=True, eq=False)
+class TablePlan:
+    """A DataFrame with all columns that frames need, what is to be done with it, and how."""
+
+    rows: DataFrame
+    task: FrameTask
+    result: Any  # the schema of the result
+    kinds: Mapping[str, Any]  # Spark's types of the columns of ``rows``
+    tasks: int | None = None
+    shuffle: str = "auto"
+
+
+@dataclass(frozen=True, eq=False)
+class Route:
+    """How frames of a DataFrame are worked out."""
+
+    in_order: bool
+    rows: int
+    tasks: int
+    neighbours: int  # rows that tasks look at which are other tasks' own
+    largest: int  # rows that one task looks at
+    result: DataFrame
+
+
+def plan_route(plan: TablePlan) -> Route:
+    """Look at the keys, and choose; the result is worked out when it is read."""
+    # What unbounded frames carry from task to task is worked out along slices.
+    stays = plan.shuffle == "auto" and not plan.task.holds_all and _stays_put(plan.rows)
+    placed = plan.rows.withColumn(PLACE, functions().spark_partition_id())
+    wanted = plan.task.needed if stays else [PLACE, *(key.column for key in plan.task.keys)]
+    seen = placed.select([named(name) for name in dict.fromkeys(wanted)])
+    rows = collected(
+        seen.mapInArrow(partial(look, plan.task, stays), "seen binary"), "looking at the order of the rows"
+    )
+    looks = [one for one in opened(rows) if one.rows]
+    if not looks:
+        return _in_place(plan, placed, {})
+    # Spark numbers all partitions of a small local table alike.
+    stays = stays and len({one.place for one in looks}) == len(looks)
+    if stays and are_in_order(plan.task, looks) and not any(one.too_long for one in looks):
+        held = halos(plan.task, looks)
+        if sum(halo.size for halo in held.values()) <= HALO_BYTES:
+            return _in_place(plan, placed, held)
+    return _sorted(plan, looks)
+
+
+def _stays_put(rows: DataFrame) -> bool:
+    """Whether two readings of a DataFrame find the same rows in the same Spark partitions.
+
+    After an exchange Spark chooses partitions as it runs, by the size of what it reads; cached rows stay.
+    """
+    plan = re.sub(r"InMemoryRelation.*", "", physical_plan(rows), flags=re.DOTALL)
+    return "Exchange" not in plan
+
+
+def _in_place(plan: TablePlan, placed: DataFrame, held: dict[int, Halo]) -> Route:
+    result = placed.mapInArrow(partial(run_in_place, plan.task, held), plan.result)
+    return Route(
+        in_order=True,
+        rows=sum(halo.rows for halo in held.values()),
+        tasks=len(held),
+        neighbours=sum(halo.neighbours for halo in held.values()),
+        largest=max((halo.rows + halo.neighbours for halo in held.values()), default=0),
+        result=result,
+    )
+
+
+def run_in_place(task: FrameTask, held: dict[int, Halo], batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The function of a task whose rows are in order already."""
+    stream, halo, rows = None, None, 0
+    for table in gathered(batches, GATHER_ROWS):
+        if stream is None:
+            halo = held.get(table.column(PLACE)[0].as_py())
+            stream = FrameStream(task, None if halo is None else halo.before)
+        rows += table.num_rows
+        yield from stream.add(table)
+    if stream is not None:
+        if halo is None or halo.rows != rows:
+            raise DataError(
+                "the input changed since its order was looked at",
+                got=f"{rows} rows in a partition that had {0 if halo is None else halo.rows}",
+                hint="Make the result anew, or cache the input first",
+            )
+        yield from stream.finish(halo.after)
+
+
+def _sorted(plan: TablePlan, looks: list[PartitionLook]) -> Route:
+    rows = sum(one.rows for one in looks)
+    wanted = min(plan.tasks or min(MOST_TASKS, -(-rows // TASK_ROWS)), rows)
+    slices = wanted * max(1, min(SLICES_PER_TASK, SLICES // wanted)) if wanted > 1 else 1
+    cuts = choose_cuts(plan.task, looks, slices)
+    keyed = _keyed(plan, cuts)
+    pieces = _pieces(plan, keyed)
+    division = divide(plan.task, cuts, pieces, wanted)
+    outside = carried(plan.task, keyed, division)
+    if outside is None:  # there is too much to carry, so that rows must go instead
+        plan = replace(plan, task=replace(plan.task, loads_all=True))
+        division, outside = divide(plan.task, cuts, pieces, wanted), {}
+    result = _spread(plan, keyed, division).mapInArrow(partial(run_sorted, plan.task, outside), plan.result)
+    sizes = [0] * len(division.shares)
+    for piece in division.pieces:
+        for number in range(division.lowest[piece.number], division.highest[piece.number] + 1):
+            sizes[number] += piece.rows
+    return Route(False, rows, len(division.shares), division.copies, max(sizes, default=0), result)
+
+
+def _keyed(plan: TablePlan, cuts: Cuts) -> DataFrame:
+    """The rows with their hash and their place among the slices."""
+    hashed = [named(name) for name, kind in plan.kinds.items() if _hashable(kind)]
+    tied = plan.rows.withColumn(TIE, functions().xxhash64(*hashed))
+    return tied.withColumn(PLACE, cuts.piece(plan.kinds))
+
+
+def _hashable(kind: Any) -> bool:
+    return not any(word in kind.simpleString() for word in ("map<", "variant", "geometry", "geography"))
+
+
+def _pieces(plan: TablePlan, keyed: DataFrame) -> list[Piece]:
+    """How many rows each piece of a slice has, and between which keys."""
+    f, task = functions(), plan.task
+    units = {frame.unit for frame in task.envelopes if not (frame.unit == "range" and _only_peers(frame))}
+    wanted: list[Column] = [f.count("*")]
+    if "range" in units:
+        key = named(task.order[0].column)
+        unordinary = key.isNull() | (
+            f.isnan(key) if plan.kinds[task.order[0].column].typeName() in _FLOATS else f.lit(False)
+        )
+        plain = f.when(~unordinary, key)
+        wanted += [f.min(plain), f.max(plain), f.count(f.when(unordinary, 1))]
+    if "groups" in units:
+        wanted.append(
+            f.count_distinct(f.struct(*(named(key.column) for key in task.order))) if task.order else f.lit(1)
+        )
+    counted = keyed.groupBy(PLACE).agg(*(column.alias(f"c{k}") for k, column in enumerate(wanted)))
+    found = collected_table(counted, "counting rows along the order")
+    nothing: list[Any] = [None] * found.num_rows
+    least, most = _extremes(plan, found) if "range" in units else (nothing, nothing)
+    rows = found.column(1).to_pylist()
+    unordinary_rows = found.column(4).to_pylist() if "range" in units else [0] * found.num_rows
+    peer_groups = found.column(len(wanted)).to_pylist() if "groups" in units else [0] * found.num_rows
+    return [
+        Piece(*values)
+        for values in zip(found.column(0).to_pylist(), rows, least, most, unordinary_rows, peer_groups, strict=True)
+    ]
+
+
+_FLOATS = ("float", "double")
+
+
+def _only_peers(frame: Any) -> bool:
+    return not frame.start.offset and not frame.end.offset
+
+
+def _extremes(plan: TablePlan, found: pa.Table) -> tuple[list[Any], list[Any]]:
+    """The order keys at the two ends of each piece, as numbers that rise along the order."""
+    key = plan.task.order[0]
+    ends = []
+    for side in (2, 3):
+        values, plain = distances(flat(found.column(side)), key)
+        ends.append([value if plain is None or plain[k] else None for k, value in enumerate(values.tolist())])
+    return (ends[1], ends[0]) if key.descending else (ends[0], ends[1])
+
+
+def _spread(plan: TablePlan, keyed: DataFrame, division: Division) -> DataFrame:
+    """Each row at its own task and at those whose frames reach it, in order there."""
+    f, task = functions(), plan.task
+    most = max(division.home, default=0)
+    own, lowest, highest = (
+        f.lit([int(numbers.get(piece, 0)) for piece in range(most + 1)])[named(PLACE)]
+        for numbers in (division.home, division.lowest, division.highest)
+    )
+    if division.copies:
+        spread = keyed.withColumn(TARGET, f.explode(f.sequence(lowest, highest)))
+        home = named(TARGET) == own
+        kept = {*task.looked_at, TIE, TARGET}
+        columns = [named(name) if name in kept else f.when(home, named(name)).alias(name) for name in spread.columns]
+        spread = spread.select(*columns, home.alias(HOME))
+    else:
+        spread = keyed.withColumn(TARGET, own).withColumn(HOME, f.lit(True))
+    order = [_sorting(key) for key in task.keys]
+    return spread.repartitionById(max(1, len(division.shares)), named(TARGET)).sortWithinPartitions(*order, named(TIE))
+
+
+def _sorting(key: Any) -> Column:
+    column = named(key.column)
+    ways = {
+        (False, True): column.asc_nulls_first,
+        (False, False): column.asc_nulls_last,
+        (True, True): column.desc_nulls_first,
+        (True, False): column.desc_nulls_last,
+    }
+    return ways[key.descending, key.nulls_first]()
+
+
+def run_sorted(task: FrameTask, outside: Carried, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The function of a task that was sent its rows, its neighbours' among them."""
+    stream = FrameStream(task)
+    seen = False
+    for table in gathered(batches, GATHER_ROWS):
+        stream.outside = outside.get(table.column(TARGET)[0].as_py(), ())
+        home = np.flatnonzero(flat(table.column(HOME)).to_numpy(zero_copy_only=False))
+        first, last = (int(home[0]), int(home[-1]) + 1) if len(home) else (table.num_rows, table.num_rows)
+        if not seen and first:
+            stream.skip(table.slice(0, first))
+        elif first:
+            yield from stream.look(table.slice(0, first))
+        if last > first:
+            seen = True
+            yield from stream.add(table.slice(first, last - first))
+        if last < table.num_rows:
+            yield from stream.look(table.slice(last))
+    yield from stream.finish()
+
+
+def memory(route: Route, width: int) -> int:
+    """About how many bytes a task needs for rows of ``width`` bytes."""
+    return 3 * width * min(route.largest, 2 * BLOCK_ROWS + route.neighbours)
+
+
+def described(route: Route, frame: str) -> str:
+    """A route in words."""
+    width = 8 * (len(route.result.columns) + 4)
+    lines = [
+        f"Frames of {route.rows:,} rows: {frame}",
+        "  route       rows are in order already, and stay where they are"
+        if route.in_order
+        else "  route       rows are cut along the order, sent to their tasks and sorted there",
+        f"  tasks       {route.tasks:,}",
+        f"  neighbours  {route.neighbours:,} rows that tasks look at beside their own",
+        f"  memory      about {memory(route, width) / 2**20:,.0f} MB a task beside Spark's own",
+    ]
+    return "\n".join(lines)

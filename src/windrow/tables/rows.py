@@ -1,0 +1,208 @@
+"""Sorted rows of many partitions: where each row's frame begins and ends.
+
+``SortedRows`` does for the rows of many partitions at once what ``model.frame.row_bounds`` does for those of one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from windrow.errors import DataError
+from windrow.kernels.segments import search_segments
+from windrow.model.frame_ranges import Interval
+from windrow.tables.keys import distances, flat, numbers, steps, unscaled
+from windrow.tables.spec import SortKey, TableBound, TableFrame
+
+Array = npt.NDArray[Any]
+Int64Array = npt.NDArray[np.int64]
+Bounds = tuple[Int64Array, Int64Array]
+
+
+@dataclass(frozen=True, eq=False)
+class SortedRows:
+    """Rows in order; ``table`` has their key columns and whatever columns hold bounds."""
+
+    table: pa.Table
+    partition: Sequence[SortKey]
+    order: Sequence[SortKey]
+
+    @property
+    def count(self) -> int:
+        return int(self.table.num_rows)
+
+    @cached_property
+    def _partition_steps(self) -> npt.NDArray[np.int8]:
+        return steps(self.table, self.partition)
+
+    @cached_property
+    def _order_steps(self) -> npt.NDArray[np.int8]:
+        return steps(self.table, self.order)
+
+    @cached_property
+    def in_order(self) -> bool:
+        fall = self._partition_steps < 0
+        if self.order:
+            fall = fall | ((self._partition_steps == 0) & (self._order_steps < 0))
+        return not fall.any()
+
+    @cached_property
+    def group_starts(self) -> Int64Array:
+        """The first row of each partition, and after the last."""
+        return _starts(self._partition_steps != 0, self.count)
+
+    @cached_property
+    def peer_starts(self) -> Int64Array:
+        """The first row of each group of peers, and after the last."""
+        changes = self._partition_steps != 0
+        return _starts(changes | (self._order_steps != 0) if self.order else changes, self.count)
+
+    @cached_property
+    def _first_peers(self) -> Int64Array:
+        """Which group of peers is the first of each partition."""
+        return np.searchsorted(self.peer_starts, self.group_starts)
+
+    @cached_property
+    def _plain_starts(self) -> tuple[Int64Array, Int64Array]:
+        """For each partition, its rows whose only order key is an ordinary value."""
+        _, plain = self._distances
+        starts = self.group_starts
+        if plain is None:
+            return starts[:-1], starts[1:]
+        places = np.flatnonzero(plain)
+        first, last = np.searchsorted(places, starts[:-1]), np.searchsorted(places, starts[1:])
+        some = first < last
+        none = np.zeros(1, np.int64)
+        padded = np.concatenate([places, none])
+        return np.where(some, padded[first], 0), np.where(some, padded[np.maximum(last, 1) - 1] + 1, 0)
+
+    @cached_property
+    def _distances(self) -> tuple[Array, npt.NDArray[np.bool_] | None]:
+        return distances(flat(self.table.column(self.order[0].column)), self.order[0])
+
+    def bounds(self, frame: TableFrame, begin: int, end: int) -> Bounds:
+        """The first row of the frames of rows ``begin`` to before ``end``, and the row after their last."""
+        if frame.unit == "rows":
+            place = np.arange(begin, end, dtype=np.int64)
+            first, last = self.groups(begin, end)
+            return tuple(self._counted(frame, side, place, first, last, begin, end) for side in (0, 1))  # type: ignore[return-value]
+        if frame.unit == "groups":
+            starts = self.peer_starts
+            place = _number(starts, begin, end)
+            group = _number(self.group_starts, begin, end)
+            first, last = self._first_peers[group], self._first_peers[group + 1]
+            low, high = (self._counted(frame, side, place, first, last, begin, end) for side in (0, 1))
+            return starts[low], starts[high]
+        return self._ranged(frame, 0, begin, end), self._ranged(frame, 1, begin, end)
+
+    def groups(self, begin: int, end: int) -> Bounds:
+        """The first and after the last row of the partitions of some rows."""
+        return _around(self.group_starts, begin, end)
+
+    def peers(self, begin: int, end: int) -> Bounds:
+        """The first and after the last of the peers of some rows."""
+        return _around(self.peer_starts, begin, end)
+
+    def reach(self, envelopes: Sequence[TableFrame], row: int) -> tuple[int, int]:
+        """The rows that this row may need."""
+        found = [self.bounds(frame, row, row + 1) for frame in envelopes]
+        return min([row, *(int(low[0]) for low, _ in found)]), max([row + 1, *(int(high[0]) for _, high in found)])
+
+    def complete(self, envelopes: Sequence[TableFrame]) -> int:
+        """How many rows from the first on need no row after the last one, whatever that may be."""
+        low, high = 0, self.count
+        while low < high:
+            middle = (low + high) // 2
+            if self.reach(envelopes, middle)[1] < self.count:
+                low = middle + 1
+            else:
+                high = middle
+        return low
+
+    def _counted(
+        self, frame: TableFrame, side: int, place: Int64Array, first: Int64Array, last: Int64Array, begin: int, end: int
+    ) -> Int64Array:
+        bound = frame.end if side else frame.start
+        if bound.is_unbounded:
+            return last if side else first
+        offset: Any = bound.offset
+        if bound.column is not None:
+            offset = self._column(bound, begin, end)
+        # Offsets beyond all rows would overflow, and are as good as ones that just leave them.
+        offset = np.clip(offset, -self.count - 1, self.count + 1)
+        found: Int64Array = np.clip(place + offset + side, first, last)
+        return found
+
+    def _column(self, bound: TableBound, begin: int, end: int) -> Array:
+        assert bound.column is not None
+        column = flat(self.table.column(bound.column)).slice(begin, end - begin)
+        if column.null_count:
+            raise DataError("a frame's bound must not be NULL")
+        values = unscaled(column) if pa.types.is_decimal(column.type) else numbers(column)
+        assert values is not None
+        return values
+
+    def _ranged(self, frame: TableFrame, side: int, begin: int, end: int) -> Int64Array:
+        bound = frame.end if side else frame.start
+        if bound.is_unbounded:
+            return self.groups(begin, end)[side]
+        peers = self.peers(begin, end)[side]
+        if bound.is_current_row:
+            return peers
+        values, plain = self._distances
+        wanted, over, under = self._wanted(bound, side, begin, end)
+        group = _number(self.group_starts, begin, end)
+        first, last = (edge[group] for edge in self._plain_starts)
+        found = np.empty(end - begin, np.int64)
+        search_segments(values, wanted, first, last, bool(side), found)
+        found = np.where(over, last, np.where(under, first, found))
+        return found if plain is None else np.where(plain[begin:end], found, peers)
+
+    def _wanted(self, bound: TableBound, side: int, begin: int, end: int) -> tuple[Array, Any, Any]:
+        """The keys at the bound's distance, and where these are above or below what their type can say."""
+        values = self._distances[0][begin:end]
+        offset: Any = bound.offset if bound.column is None else self._column(bound, begin, end)
+        if isinstance(offset, Interval):
+            return self._after(offset, values), False, False
+        if values.dtype.kind == "f":
+            with np.errstate(over="ignore", invalid="ignore"):
+                return values + offset, False, False
+        step = np.asarray(offset)
+        if step.dtype.kind == "f":
+            # Keys are whole: at least 1.5 further means at least 2, at most 1.5 further means at most 1.
+            step = np.clip(np.floor(step) if side else np.ceil(step), -(2.0**62), 2.0**62).astype(np.int64)
+        moved = values + step
+        over, under = (step > 0) & (moved < values), (step < 0) & (moved > values)
+        return moved, over, under
+
+    def _after(self, interval: Interval, values: Array) -> Array:
+        if not self.order[0].descending:
+            return interval.after(values.view("M8[us]")).view(np.int64)
+        return ~((-interval).after((~values).view("M8[us]")).view(np.int64))
+
+
+def _starts(changes: npt.NDArray[np.bool_], count: int) -> Int64Array:
+    if not count:
+        return np.zeros(1, np.int64)
+    return np.concatenate([[0], np.flatnonzero(changes) + 1, [count]]).astype(np.int64)
+
+
+def _number(starts: Int64Array, begin: int, end: int) -> Int64Array:
+    """In which stretch each row lies."""
+    if end == begin + 1:
+        return np.searchsorted(starts, [begin], "right") - 1
+    first = int(np.searchsorted(starts, begin, "right")) - 1
+    last = int(np.searchsorted(starts, end, "left"))
+    edges = np.clip(starts[first : last + 1], begin, end)
+    return np.repeat(np.arange(first, first + len(edges) - 1, dtype=np.int64), np.diff(edges))
+
+
+def _around(starts: Int64Array, begin: int, end: int) -> Bounds:
+    number = _number(starts, begin, end)
+    return starts[number], starts[number + 1]
