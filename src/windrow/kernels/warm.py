@@ -19,6 +19,7 @@ TYPES = ("float64", "float32", "int64")
 SERIES = (3, 5, 7, 10, 12, 24, 30)  # common widths along one axis
 BOXES = ((3, 3), (5, 5), (7, 7), (9, 9), (3, 3, 3), (5, 5, 5))
 PERCENTILES = (10, 25, 50, 70, 75, 90, 95)
+ROWS = 40_000  # rows of a table: more than are looked at without a compiler
 
 
 class Job(NamedTuple):
@@ -30,7 +31,7 @@ class Job(NamedTuple):
 
 def warm(progress: Callable[[int, int, str], None] | None = None) -> int:
     """Compile the common kernels; how many jobs that took. ``progress`` is told how many are done, of how many."""
-    jobs = [*_scans(), *_selections(), *_networks(), *_simple_methods()]
+    jobs = [*_scans(), *_selections(), *_networks(), *_simple_methods(), *_frames()]
     for number, job in enumerate(jobs):
         if progress:
             progress(number, len(jobs), job.name)
@@ -132,3 +133,30 @@ def _simple_methods() -> Iterator[Job]:
         yield job("naive", naive_windows, "sum", dtype)
         for operation in ("sum", "min", "select", "mode"):
             yield job("incremental", incremental_windows, operation, dtype)
+
+
+def _frames() -> Iterator[Job]:
+    """Frames that slide and frames that jump, over few values and over values of which no two are alike."""
+    from windrow.kernels.frame_auto import compute_frames
+    from windrow.kernels.frame_spans import spans_of
+
+    rows = np.arange(ROWS, dtype=np.int64)
+    jumps = rows * 7919 % (ROWS // 2)
+    kinds = {"few values": rows * 31 % 100, "whole numbers": rows * 7919 % 1_000_003, "floats": np.sqrt(rows)}
+    bounds = {
+        "short": (rows - 9, rows + 1),
+        "sliding": (rows - 199, rows + 1),
+        "jumping": (jumps, jumps + rows % 301),
+    }
+
+    def job(operation: str, kind: str, frame: str) -> Job:
+        def run() -> None:
+            spans = spans_of(*bounds[frame], ROWS)
+            compute_frames(operation, kinds[kind], spans, _median(spans.most) if operation == "select" else None)
+
+        return Job(f"{operation} of {kind}, {frame} frames", run)
+
+    for operation in ("sum", "min", "distinct", "mode", "select"):
+        for kind in kinds:
+            for frame in bounds:
+                yield job(operation, kind, frame)
