@@ -15,6 +15,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow.parquet as pq
+import xarray as xr
 
 import windrow as wr
 from windrow.execution.executor import Job
@@ -64,6 +66,7 @@ def main(folder: Path) -> None:
     insert_sparse(database)
     move_windows(database)
     total(database)
+    save(database, folder)
     for _ in deadly.deaths.iterdir():
         print("a worker died")
     database.close()
@@ -133,6 +136,23 @@ def total(database: wr.Database) -> None:
             expected = alone.query(asked).compute()
         if not found.equals(expected):
             raise AssertionError(f"{asked} gave {found} instead of {expected}")
+
+
+def save(database: wr.Database, folder: Path) -> None:
+    """A window's results into a grid, cells where a condition holds into a table: the files of a run without deaths."""
+    asked = {
+        "d.nc": "select percentile(a, 70) as p, max(s) as s from D window (i centred 7)",
+        "s.parquet": "select v * 2 as w from S where v % 3 = 0",
+    }
+    for name, query in asked.items():
+        database.query(f"save {query} to '{folder / name}'")
+        with wr.connect(database.path, engine="local", progress=False) as alone:
+            alone.query(f"save {query} to '{folder / 'alone'}-{name}'")
+    grids = [xr.load_dataset(folder / f"{kind}d.nc", engine="h5netcdf") for kind in ("", "alone-")]
+    tables = [pq.read_table(folder / f"{kind}s.parquet") for kind in ("", "alone-")]
+    tables = [table.sort_by([("x", "ascending"), ("y", "ascending")]) for table in tables]
+    if not grids[0].identical(grids[1]) or not tables[0].equals(tables[1]):
+        raise AssertionError("a saved file does not hold the results")
 
 
 def check(found: Any, expected: Any) -> None:

@@ -13,7 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from windrow.errors import DataError
-from windrow.kernels.cell_rows import Neighbourhoods, coordinate_order, rows_of, shapes_at, windows_at
+from windrow.kernels.cell_order import coordinate_order
+from windrow.kernels.cell_rows import Neighbourhoods, rows_of, shapes_at, windows_at
 from windrow.kernels.cell_windows import neighbour_counts, neighbour_lists, reduce_ranges, strip_sizes, strips
 
 Cell = tuple[int, ...]

@@ -23,11 +23,16 @@ CHANGING = ("created", "bytes")
 class Case:
     line: int
     statement: str
+    twin: str
+    """SQL that another database gives the same answer to."""
     answer: str
 
 
 def cases(path: Path) -> Iterator[Case]:
-    """A statement begins with ``> `` and goes on with ``. ``; its answer ends at a blank line; # is a remark."""
+    """A statement begins with ``> `` and goes on with ``. ``; its answer ends at a blank line; # is a remark.
+
+    Lines that begin with ``= `` are SQL with the same answer.
+    """
     blocks: list[tuple[int, list[str]]] = []
     for number, text in enumerate([*path.read_text().splitlines(), ""], 1):
         if text.startswith("#"):
@@ -38,7 +43,9 @@ def cases(path: Path) -> Iterator[Case]:
             blocks[-1][1].append(text)
     for number, lines in blocks:
         asked = [line[2:] for line in lines if line[:2] in ("> ", ". ")]
-        yield Case(number, "\n".join(asked), "\n".join(line for line in lines if line[:2] not in ("> ", ". ")))
+        twin = [line[2:] for line in lines if line[:2] == "= "]
+        answered = [line for line in lines if line[:2] not in ("> ", ". ", "= ")]
+        yield Case(number, *map("\n".join, (asked, twin, answered)))
 
 
 def answer(database: Any, statement: str) -> str:
@@ -89,7 +96,7 @@ def _dataset(found: Any) -> Iterator[str]:
             yield f"{name}: " + " ".join(_text(value) for value in np.atleast_1d(values))
             continue
         yield f"{name}:"
-        for row in values.reshape(-1, values.shape[-1]):
+        for row in values.reshape(-1, values.shape[-1]) if values.size else ():
             yield "  " + " ".join(_text(value) for value in row)
 
 

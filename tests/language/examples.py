@@ -41,9 +41,9 @@ save A to 'x.nc'
 save select a from A to 'x.nc'
 plot A to 'x.png'
 plot select a from A to 'x.png'
-select a from A where time between '2012-01-01' and '2012-01-31'
-select max(a) from A window (time trailing '30 days', lat within '5 degrees')
-select count(*) from A neighbours L1(1) on (ra, dec), time between -200 and 0
+select count(*) from T where time between '2012-01-01' and '2012-01-31'
+select max(t) from T window (time trailing '30 days', lat within '5 degrees') into M
+select count(*) from PTF neighbours L1(1) on (ra, dec), time between -200 and 0
 select A@3
 select max(a) from A@3 window (2, 2)
 begin 'night42'
@@ -95,6 +95,8 @@ create view V with (strategy = 'reassign') as select count(*) from A neighbours 
 create array B as select a from A
 insert into A values (1, '2012-01-01': null, -2.5e3, 'it''s', true) with (on_duplicate = 'last')
 insert into A values (1), (2)
+insert into A select a + 1 as a from B where i > 3
+insert into A (filter(B, a > 3))
 import 'a.nc', 'b.nc' into T with (along = 'time')
 load A from 'x.csv' with (delimiter = ';')
 plot (select a from A) to 'x.png' as map with (width = 800)

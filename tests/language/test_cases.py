@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+import windrow as wr
 from windrow.errors import LanguageError
 from windrow.expressions.functions import FUNCTIONS
+from windrow.expressions.nodes import Call, Node
 from windrow.language.parser import parse
+from windrow.model.window import LabelExtent
+from windrow.plan.nodes import Plan
 from windrow.plan.optimizer import RULES
-from windrow.plan.specs import PARAMETERS
-from windrow.plan.statements import Statement
+from windrow.plan.specs import PARAMETERS, Measure
+from windrow.plan.statements import Query, Statement
 
-from .answers import answer, cases
+from .answers import Case, answer, cases
+from .examples import DESIGN, PAPERS
 
 FILES = sorted((Path(__file__).parent / "cases").glob("*.txt"))
 
@@ -42,20 +49,103 @@ def test_answers_are_as_written(
         assert answer(database, case.statement) == case.answer, f"{path.name}, line {case.line}: {case.statement}"
 
 
-def test_every_statement_is_asked() -> None:
-    asked = set()
+@pytest.mark.spark
+def test_questions_of_every_kind_are_answered_alike_on_spark(
+    spark_session: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The arrays are made in this process, and the longest question of each kind is asked on Spark too."""
+    monkeypatch.chdir(tmp_path)
+    sample = set(longest_questions().values())
+    assert any("time trailing '30 days'" in case.statement for _, case in sample)
+    for path in FILES:
+        warehouse = tmp_path / path.stem
+        with (
+            wr.connect(warehouse, engine="local", progress=False) as here,
+            wr.connect(warehouse, engine="spark", spark=spark_session, progress=False) as there,
+        ):
+            if path.stem.startswith("labels"):
+                labelled(here)
+            for case in cases(path):
+                if (path, case) in sample:
+                    found = answer(there, case.statement)
+                    assert found == case.answer, f"{path.name}, line {case.line}: {case.statement}"
+                answer(here, case.statement)
+
+
+def longest_questions() -> dict[Any, tuple[Path, Case]]:
+    """A query that shows results for each set of steps, on each kind of result."""
+    found: dict[Any, tuple[Path, Case]] = {}
+    for path in FILES:
+        for case in cases(path):
+            if case.answer.startswith("error: ") or not isinstance(statement := parse(case.statement), Query):
+                continue
+            steps = frozenset(type(part).__name__ for part in parts(statement) if isinstance(part, Plan | LabelExtent))
+            kind = steps, bool(re.match(r"\w+:", case.answer))
+            if statement.into is None and len(str(case)) > len(str(found.get(kind, (None, ""))[1])):
+                found[kind] = path, case
+    return found
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_all_is_answered_alike_on_spark(
+    path: Path, connect: Callable[..., Any], spark_session: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    database = connect(engine="spark", spark=spark_session)
+    if path.stem.startswith("labels"):
+        labelled(database)
+    for case in cases(path):
+        assert answer(database, case.statement) == case.answer, f"{path.name}, line {case.line}: {case.statement}"
+
+
+def answered() -> dict[Statement, str]:
+    """What was asked and could be read, with its last answer."""
+    found = {}
     for path in FILES:
         for case in cases(path):
             try:
-                asked.add(type(parse(case.statement)))
+                found[parse(case.statement)] = case.answer
             except LanguageError:
                 assert case.answer.startswith("error: ")
-    assert asked == set(Statement.__subclasses__())
+    return found
 
 
-def test_every_function_and_aggregate_is_asked_for() -> None:
-    text = "\n".join(case.statement for path in FILES for case in cases(path)).lower()
-    assert [name for name in (*FUNCTIONS, *PARAMETERS) if f"{name}(" not in text] == []
+def parts(whole: Any) -> Iterator[Any]:
+    """A statement, the steps of its query, their expressions and aggregates, and all that these hold."""
+    yield whole
+    if isinstance(whole, tuple):
+        below = whole
+    else:
+        below = tuple(getattr(whole, part.name) for part in fields(whole)) if is_dataclass(whole) else ()
+    for part in below:
+        yield from parts(part)
+
+
+def test_every_statement_is_asked() -> None:
+    assert {type(statement) for statement in answered()} == set(Statement.__subclasses__())
+
+
+def test_every_step_function_and_aggregate_is_asked_for_and_answered() -> None:
+    found = [part for statement, text in answered().items() if "error:" not in text for part in parts(statement)]
+    assert set(Plan.__subclasses__()) - {type(part) for part in found} == set()
+    called = {part.function for part in found if isinstance(part, Call)}
+    assert set(FUNCTIONS) - called == set()
+    assert set(PARAMETERS) - {part.function for part in found if isinstance(part, Measure)} == set()
+
+
+def test_every_kind_of_expression_is_asked_for_and_answered() -> None:
+    whole = [statement for statement, text in answered().items() if "error:" not in text]
+    found = {type(part).__name__ for statement in whole for part in parts(statement)}
+    assert {kind.__name__ for kind in Node.__subclasses__()} - found == set()
+
+
+def test_what_the_design_and_the_papers_print_is_asked() -> None:
+    asked = answered()
+    elsewhere = {"list aggregates", "import 'jra55.grib2' into T"}  # below, and a format of its own
+    assert [text for text in DESIGN + PAPERS if parse(text) not in asked and text not in elsewhere] == []
 
 
 def test_every_rule_is_used_somewhere() -> None:

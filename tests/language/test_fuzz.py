@@ -18,8 +18,24 @@ from .examples import ALL
 from .plans import any_statement
 
 SIGNS = [*"()[]<>=+-*/%,.;:@'\"#|", "||", "//", "<>", "--", "\n", "\0", "é", "日", "\ud800", "\u00a0"]
+ODD = [
+    "\u200b",
+    "\u2028",
+    "\u202e",
+    "\ufeff",
+    "\u0301",
+    "\uff11",
+    "\u0661",
+    "ſ",
+    "İ",
+    "ß",
+    "𝒂",
+    "\U0010ffff",
+    "\x85",
+    "\x1c",
+]
 VALUES = ["1", "0x1f", "1.5", "1e999", "9" * 30, "'x'", "date '2012-01-01'", "a", "A", '"a b"', "<a>", "@3", "L1(1)"]
-words = st.sampled_from([*sorted(KEYWORDS), *SIGNS, *VALUES, "max(a)", "count(*)", "percentile(t,70)"])
+words = st.sampled_from([*sorted(KEYWORDS), *SIGNS, *ODD, *VALUES, "max(a)", "count(*)", "percentile(t,70)"])
 noise = st.one_of(
     st.text(), st.text(string.printable), st.lists(words, max_size=25).map(" ".join), st.lists(words).map("".join)
 )
@@ -42,6 +58,22 @@ def shuffled(draw: st.DrawFn) -> str:
     parts = draw(st.sampled_from(ALL)).split() + draw(st.sampled_from(ALL)).split()
     chosen = draw(st.lists(st.sampled_from(parts) | words, min_size=1, max_size=20))
     return " ".join([parts[0], *chosen])
+
+
+@st.composite
+def monstrous(draw: st.DrawFn) -> str:
+    """A statement of which a piece comes again and again: deeply nested, or longer than anybody types."""
+    text = draw(st.sampled_from(ALL))
+    begin = draw(st.integers(0, len(text) - 1))
+    end = min(len(text), begin + draw(st.integers(1, 12)))
+    piece = draw(
+        st.just(text[begin:end]) | words | st.sampled_from(["(select ", "((", "not ", "case when ", "filter(", "- "])
+    )
+    times = draw(st.integers(2, 60) | st.sampled_from([1_000, 20_000]))
+    closing = ")" * times if draw(st.booleans()) else ""
+    if draw(st.integers(0, 40)) == 0:
+        piece = piece * (1 + 2_000_000 // (len(piece) * times))
+    return text[:begin] + piece * times + text[begin:end] + closing + text[end:]
 
 
 def check(text: str) -> None:
@@ -67,9 +99,15 @@ def test_damaged_statements_are_read_or_refused(text: str) -> None:
     check(text)
 
 
+@settings(max_examples=60)
+@given(monstrous())
+def test_monsters_are_read_or_refused(text: str) -> None:
+    check(text)
+
+
 @pytest.mark.slow
-@pytest.mark.timeout(900)
+@pytest.mark.timeout(1800)
 @settings(max_examples=20_000)
-@given(damaged() | shuffled() | noise)
+@given(damaged() | shuffled() | noise | monstrous())
 def test_many_statements_are_read_or_refused(text: str) -> None:
     check(text)

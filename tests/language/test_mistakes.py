@@ -81,6 +81,8 @@ MISTAKES = [
     ("select ^日本 from A", "no meaning here, got '日'", None),
     ("select a^\0 from A", "got U+0000", None),
     ("select '日' = 1 ^fron A", "got 'fron'", "Did you mean 'from'"),
+    ("^wİndow(A, 1, 1, 0, 0, max(v))", "expected a statement, got 'w'", None),
+    ("select ^ſ from A", "no meaning here, got 'ſ'", None),
     ("select a\n  from A\n wher ^a > 1", "got 'a'", "Did you mean 'where'"),
 ]
 
@@ -128,6 +130,13 @@ def test_monsters_are_refused(text: str) -> None:
     with pytest.raises(LanguageError) as caught:
         parse(text)
     assert len(str(caught.value)) < 1000
+
+
+def test_what_is_too_long_when_printed_is_refused() -> None:
+    for text in ("regrid(A, 2, 2" + ", avg(v)" * 20_000 + ")", "select a from A where a in (" + "1," * 90_000 + "1)"):
+        assert len(text) < LONGEST_STATEMENT
+        with pytest.raises(LanguageError, match="a statement may have 200,000 characters"):
+            parse(text)
 
 
 def test_what_is_no_text_is_refused() -> None:

@@ -225,7 +225,7 @@ def test_queries_build_these_plans(text: str, plan: Plan) -> None:
 STATEMENTS: list[tuple[str, st.Statement]] = [
     ("create A [i=1:3] <double a>", st.CreateArray("A", parse_schema("<a: float64> [i=1:3]")[1])),
     ("create sparse array A <a:int>[i=1:*]", st.CreateArray("A", parse_schema("<a: int64> [i=1:*]", sparse=True)[1])),
-    ("create array B as select A", st.Query(A, "B")),
+    ("create array B as select A", st.CreateFrom("B", A)),
     ("select A into B", st.Query(A, "B")),
     ("select a into B from A", st.Query(Project(A, (a_column("a"),)), "B")),
     ("filter(A, a > 1) into B", st.Query(Filter(A, e("a > 1")), "B")),

@@ -421,7 +421,7 @@ def test_results_that_do_not_fit_their_array_are_refused_before_any_work(local: 
     array = local.create("A", "<v: int64> [x=0:9:5]", sparse=True)
     array.insert(pa.table({"x": [1, 2], "v": [3, 4]}))
     refused = {
-        "<other: int64> [x=0:9:5]": "no column other",
+        "<other: int64> [x=0:9:5]": "other attributes",
         "<n: string> [x=0:9:5]": "of type string",
         "<n: int64> [x=0:8:5]": "do not hold the result",
     }

@@ -136,29 +136,19 @@ class Query:
             yield of_blocks(source.schema, box, blocks, source.labels)
 
     def store(self, name: str, batch: str | None = None) -> Report:
-        """Write the result to an array, which is created if it is not there; nothing passes through this process."""
-        bound = self._optimized().bound
-        if bound.box.is_empty and not bound.schema.sparse:
-            raise DataError("the result has no cells to store", got=str(bound.box))
-        source = source_of(self.database.engine, bound)
-        created = name not in self.database
-        if created:
-            labels = {key: found for key, found in source.labels.items() if not bound.schema.dimension(key).growing}
-            known = carried_metadata(bound)
-            self.database.create(name, source.schema, sparse=bound.schema.sparse, labels=labels, metadata=known)
-        target = self.database.array(name)
-        try:
-            return target.insert(source, batch=batch) if bound.schema.sparse else target.write(source, batch=batch)
-        except BaseException:
-            if created:
-                target.drop()
-            raise
+        """Make the result all that an array holds, as a new version of it; the array is created if it is not there.
+
+        Nothing passes through this process: it is written where it is computed.
+        """
+        from windrow.api.saving import store
+
+        return store(self, name, batch)
 
     def explain(self) -> WindowExplanation | QueryExplanation:
         """How it will be computed: the steps, what is read, blocks, memory and estimated cost."""
         optimized = self._optimized()
         bound, engine = optimized.bound, self.database.engine
-        if isinstance(bound, BoundWindow) and isinstance(bound.source, BoundScan):
+        if isinstance(bound, BoundWindow) and isinstance(bound.source, BoundScan) and not bound.box.is_empty:
             from windrow.operations.explain import explain
 
             return explain(engine, self._source(), self._text())

@@ -11,8 +11,10 @@ from windrow.api.batch import Batch, Report
 from windrow.api.cell_input import cell_table, dense_values
 from windrow.api.describe import counted
 from windrow.api.listing import listed
+from windrow.api.options import checked
 from windrow.api.query import Query, bound_scan
-from windrow.api.saving import save
+from windrow.api.saving import insert_in, save, store_in
+from windrow.api.transfer import fill, opened_file
 from windrow.errors import DataError, SchemaError, nearest
 from windrow.expressions.nodes import Node, Value
 from windrow.plan import statements as asked
@@ -22,17 +24,10 @@ if TYPE_CHECKING:
     from windrow.api.database import Database
 
 _DUPLICATES = ("on_duplicate",)
-_IMPORT = ("format", "variables", "along", "grow", "dimensions", "delimiter", "batch")
-_LISTS = ("variables", "dimensions")
+_READING = ("format", "variables", "along", "delimiter")
+_IMPORT = (*_READING, "grow", "dimensions", "chunks", "batch")
 _PLOT = ("attribute",)
 _FILE = ("on_duplicate", "delimiter")
-OPTIONS: dict[str, tuple[str, ...]] = {
-    "timing": ("on", "off"),
-    "progress": ("on", "off"),
-    "format": ("table", "csv", "json", "arrow"),
-    "engine": ("auto", "local", "spark"),
-}
-"""What ``set`` knows, and the values each takes."""
 
 
 @dataclass(frozen=True)
@@ -64,9 +59,10 @@ class Session:
         query = Query(self.database, statement.plan)
         if statement.into is None:
             return query
-        if self.batch is not None:
-            self._refuse_inside_batch("a query's result is kept")
-        return query.store(statement.into)
+        if self.batch is None:
+            return query.store(statement.into)
+        self._refuse_new(statement.into)
+        return self._changed(lambda batch: store_in(batch, query, str(statement.into)))
 
     def _explain(self, statement: asked.Explain) -> Any:
         query = Query(self.database, statement.plan)
@@ -101,6 +97,13 @@ class Session:
         self._refuse_inside_batch("an array is made")
         array = self.database.create(statement.array, statement.schema)
         return Done(f"created {array.name}@{array.version}", {array.name: array.version})
+
+    def _create_from(self, statement: asked.CreateFrom) -> Report:
+        self._refuse_inside_batch("an array is made")
+        if statement.array in self.database:
+            hint = "Keep the result in it with into, or choose another name"
+            raise SchemaError("an array of that name exists", got=repr(statement.array), hint=hint)
+        return Query(self.database, statement.plan).store(statement.array)
 
     def _drop(self, statement: asked.Drop) -> Done:
         self._refuse_inside_batch("an array is dropped")
@@ -138,9 +141,15 @@ class Session:
         return self._imported(paths, statement.array, statement.settings)
 
     def _imported(self, paths: Any, array: str, settings: asked.Settings) -> Report:
-        self._refuse_inside_batch("a file is imported")
-        report: Report = self.database.import_file(paths, array, **_chosen(settings, _IMPORT))
-        return report
+        options = _chosen(settings, _IMPORT)
+        if self.batch is None:
+            report: Report = self.database.import_file(paths, array, **options)
+            return report
+        self._refuse_new(array)
+        if "batch" in options:
+            raise DataError("a batch is open already", got=f"batch = {options['batch']!r}", hint="Leave it out here")
+        opened = opened_file(paths, **{name: options[name] for name in _READING if name in options})
+        return self._changed(lambda batch: fill(batch, opened, array))
 
     def _insert(self, statement: asked.InsertCells) -> Report:
         options = _chosen(statement.settings, _DUPLICATES)
@@ -155,6 +164,11 @@ class Session:
         options = _chosen(statement.settings, _FILE)
         table = open_table(statement.path, TableOptions(delimiter=options.pop("delimiter", None)))
         return self._changed(lambda batch: batch.insert(statement.array, table, **options))
+
+    def _insert_query(self, statement: asked.InsertQuery) -> Report:
+        self.database.array(statement.array)
+        query = Query(self.database, statement.plan)
+        return self._changed(lambda batch: insert_in(batch, query, statement.array))
 
     def _delete(self, statement: asked.Delete) -> Report:
         condition = self._in_cells(statement.array, statement.condition)
@@ -211,13 +225,12 @@ class Session:
         if self.batch is not None:
             raise DataError(f"{what} outside a batch", hint="Use commit or rollback first")
 
+    def _refuse_new(self, name: str) -> None:
+        if name not in self.database:
+            raise DataError("an array is made outside a batch", got=repr(name), hint="Create it before begin")
+
     def _set(self, statement: asked.SetOption) -> Done:
-        name, value = statement.option.lower(), str(statement.value).lower()
-        if name not in OPTIONS:
-            raise SchemaError("no such setting", got=repr(statement.option), hint=nearest(name, OPTIONS))
-        value = {"true": "on", "false": "off"}.get(value, value)
-        if value not in OPTIONS[name]:
-            raise DataError(f"setting {name} is one of " + ", ".join(OPTIONS[name]), got=repr(statement.value))
+        name, value = checked(statement.option, statement.value)
         self.options[name] = value
         if name == "engine":
             self.database.engine.name = value  # type: ignore[assignment]
@@ -243,23 +256,44 @@ def _chosen(settings: asked.Settings, known: tuple[str, ...]) -> dict[str, Any]:
     for name, value in settings:
         if name not in known:
             raise DataError("no such option here", got=repr(name), hint=nearest(name, known))
-        chosen[name] = _listed(value) if name in _LISTS else value
+        chosen[name] = _READ.get(name, _as_it_is)(value)
     return chosen
+
+
+def _as_it_is(value: Value) -> Any:
+    return value
 
 
 def _listed(value: Value) -> list[str]:
     return [part.strip() for part in str(value).split(",")]
 
 
+def _sizes(value: Value) -> dict[str, int]:
+    """``time=366, lat=145`` as sizes by name."""
+    sizes = {}
+    for item in _listed(value):
+        name, _, size = (part.strip() for part in item.partition("="))
+        if not name or not size.isascii() or not size.isdigit() or name in sizes:
+            raise DataError("chunk sizes are given once for each dimension", got=item, hint="As in 'time=366, lat=145'")
+        sizes[name] = int(size)
+    return sizes
+
+
+_READ: dict[str, Callable[[Value], Any]] = {"variables": _listed, "dimensions": _listed, "chunks": _sizes}
+"""The options that are not simply the value given."""
+
+
 _RUN: dict[type[asked.Statement], Callable[[Session, Any], Any]] = {
     asked.Query: Session._query,
     asked.CreateArray: Session._create,
+    asked.CreateFrom: Session._create_from,
     asked.CreateView: Session._create_view,
     asked.Load: Session._load,
     asked.LoadFile: Session._load_file,
     asked.ImportFiles: Session._import,
     asked.InsertCells: Session._insert,
     asked.InsertFile: Session._insert_file,
+    asked.InsertQuery: Session._insert_query,
     asked.Delete: Session._delete,
     asked.Update: Session._update,
     asked.Describe: Session._describe,

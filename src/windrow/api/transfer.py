@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from windrow.api.batch import Report
+from windrow.api.batch import Batch, Report
 from windrow.errors import DataError, FileFormatError, SchemaError, UnknownNameError, nearest
 from windrow.formats.registry import FileFormat, GridOptions, TableOptions, TableSource, format_of
 from windrow.model.arrow import data_type_from_arrow
@@ -48,48 +47,72 @@ def import_file(
     Gridded files (NetCDF, Zarr) become dense arrays; ``grow`` names a dimension that may grow later, and several files
     are joined ``along`` one. Tables (Parquet, CSV) become sparse arrays whose ``dimensions`` are the columns named.
     """
-    found = format_of(path, format)
-    if found.open_grid is not None:
-        source = found.open_grid(
-            path, GridOptions(variables=None if variables is None else tuple(variables), along=along)
-        )
-        return _import_grid(database, source, into, grow, chunks, batch)
-    if found.open_table is None:
-        raise FileFormatError(f"files of the format {found.name} cannot be read", got=str(path))
-    table = found.open_table(path, TableOptions(delimiter=delimiter))
-    return _import_table(database, table, into, dimensions, chunks, batch)
-
-
-def _import_grid(
-    database: Database,
-    source: GridSource,
-    into: str,
-    grow: str | None,
-    chunks: Mapping[str, int] | None,
-    batch: str | None,
-) -> Report:
-    labels = dict(source.labels)
+    opened = opened_file(path, format, variables, along, delimiter)
     created = into not in database
     if created:
-        schema = source.schema
-        if grow is not None:
-            schema = _growing(schema, grow)
-        fixed = {name: values for name, values in labels.items() if not schema.dimension(name).growing}
-        metadata = getattr(source, "metadata", {})
-        database.create(into, schema, labels=fixed, chunks=chunks, metadata=metadata)
-    array = database.array(into)
-    with undone_on_failure(array, created):
-        return array.write(source, at=_place(array, source), batch=batch)
-
-
-@contextmanager
-def undone_on_failure(array: Array, created: bool) -> Iterator[None]:
-    """Remove an array that was made for an import if nothing was imported into it."""
+        if opened.grid is not None:
+            _create_grid(database, opened.grid, into, grow, chunks)
+        else:
+            database.create(into, _table_schema(opened.table, dimensions), sparse=True, chunks=chunks)
+    applied = False
     try:
-        yield
+        with database.batch(batch) as change:
+            fill(change, opened, into)
+        assert change.report is not None
+        applied = change.report.applied
+        return change.report
     finally:
-        if created and array.version == 0:
-            array.drop()
+        if created and not applied:
+            database.drop(into)
+
+
+@dataclass(frozen=True)
+class Opened:
+    """A file of either kind; only a grid is no table."""
+
+    table: Any
+    grid: GridSource | None = None
+
+
+def opened_file(
+    path: Paths,
+    format: str | None = None,
+    variables: Sequence[str] | None = None,
+    along: str | None = None,
+    delimiter: str | None = None,
+) -> Opened:
+    """A file, or several of one kind, to be read into an array."""
+    path = _anywhere(path)
+    found = format_of(path, format)
+    if found.open_grid is not None:
+        names = None if variables is None else tuple(variables)
+        return Opened(None, found.open_grid(path, GridOptions(variables=names, along=along)))
+    if found.open_table is None:
+        raise FileFormatError(f"files of the format {found.name} cannot be read", got=str(path))
+    return Opened(found.open_table(path, TableOptions(delimiter=delimiter)))
+
+
+def _anywhere(path: Paths) -> Paths:
+    """Files that are there by their whole paths: a worker may stand in another folder."""
+    if isinstance(path, Sequence) and not isinstance(path, str):
+        return [os.fspath(one) if not os.path.exists(one) else os.path.abspath(one) for one in path]
+    return os.path.abspath(path) if isinstance(path, str | os.PathLike) and os.path.exists(path) else path
+
+
+def _create_grid(
+    database: Database, source: GridSource, into: str, grow: str | None, chunks: Mapping[str, int] | None
+) -> None:
+    schema = source.schema if grow is None else _growing(source.schema, grow)
+    fixed = {name: values for name, values in source.labels.items() if not schema.dimension(name).growing}
+    database.create(into, schema, labels=fixed, chunks=chunks, metadata=getattr(source, "metadata", {}))
+
+
+def fill(batch: Batch, opened: Opened, into: str) -> None:
+    """Read a file into an array that is there, as a step of a batch."""
+    if opened.grid is not None:
+        batch.write(into, opened.grid, at=_place(batch.database.array(into), opened.grid))
+    else:
+        batch.insert(into, opened.table)
 
 
 def _growing(schema: Schema, name: str) -> Schema:
@@ -116,31 +139,15 @@ def _place(array: Array, source: GridSource) -> tuple[int, ...]:
     return tuple(at)
 
 
-def _import_table(
-    database: Database,
-    table: TableSource,
-    into: str,
-    dimensions: Sequence[str] | None,
-    chunks: Mapping[str, int] | None,
-    batch: str | None,
-) -> Report:
-    created = into not in database
-    if created:
-        if not dimensions:
-            raise DataError(
-                "a table needs to know which columns are dimensions",
-                got=", ".join(table.arrow_schema.names),
-                hint="Give dimensions=, or create the array first",
-            )
-        database.create(into, _table_schema(table, dimensions), sparse=True, chunks=chunks)
-    array = database.array(into)
-    with undone_on_failure(array, created):
-        return array.insert(table, batch=batch)
-
-
-def _table_schema(table: TableSource, dimensions: Sequence[str]) -> Schema:
+def _table_schema(table: TableSource, dimensions: Sequence[str] | None) -> Schema:
     """Dimensions from the range of their columns, attributes from the rest."""
     fields = table.arrow_schema
+    if not dimensions:
+        raise DataError(
+            "a table needs to know which columns are dimensions",
+            got=", ".join(fields.names),
+            hint="Give dimensions=, or create the array first",
+        )
     for name in dimensions:
         if name not in fields.names:
             raise UnknownNameError("the table has no such column", got=repr(name), hint=nearest(name, fields.names))

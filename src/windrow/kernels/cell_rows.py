@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from windrow.kernels.cell_order import run_starts
 from windrow.kernels.jit import kernel
 
 Array = npt.NDArray[Any]
@@ -63,20 +64,6 @@ class Neighbourhoods(NamedTuple):
         )
 
 
-def coordinate_order(columns: Sequence[Int64Array]) -> npt.NDArray[np.intp]:
-    """A stable order of cells by their coordinates."""
-    if not len(columns[0]):
-        return np.zeros(0, np.intp)
-    lows = [int(column.min()) for column in columns]
-    spans = [int(column.max()) - low + 1 for column, low in zip(columns, lows, strict=True)]
-    if np.prod(np.array(spans, float)) >= 2.0**62:
-        return np.lexsort(columns[::-1])
-    key = np.zeros(len(columns[0]), np.int64)
-    for column, low, span in zip(columns, lows, spans, strict=True):
-        key = key * span + (column - low)
-    return np.argsort(key, kind="stable")
-
-
 def rows_of(columns: Sequence[Int64Array]) -> Rows:
     """Cells in coordinate order, given as one vector per dimension, as rows."""
     cells = len(columns[0])
@@ -110,15 +97,6 @@ def shapes_at(
     if not len(leading):  # no offsets at all, which no list of rows can say
         leading, first, last = np.zeros((1, len(columns) - 1), np.int64), np.ones(1, np.int64), np.zeros(1, np.int64)
     return Neighbourhoods(start, own, own, place, place, np.ascontiguousarray(leading, np.int64), first, last)
-
-
-def run_starts(columns: Sequence[Int64Array], cells: int) -> Int64Array:
-    """Where runs of equal coordinates begin, and the end."""
-    new = np.zeros(cells, bool)
-    new[:1] = True
-    for column in columns:
-        new[1:] |= column[1:] != column[:-1]
-    return np.append(np.flatnonzero(new), cells).astype(np.int64)
 
 
 @kernel

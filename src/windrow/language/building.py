@@ -42,7 +42,7 @@ class StatementBuilder(QueryBuilder, Transformer_NonRecursive):  # type: ignore[
         return st.CreateArray(name, schema)
 
     def create_from(self, children: list[Any]) -> st.Statement:
-        return st.Query(plan_of(children[2]), children[1])
+        return st.CreateFrom(children[1], plan_of(children[2]))
 
     def create_view(self, children: list[Any]) -> st.Statement:
         _, name, before, settings, asked, after = children
@@ -85,6 +85,9 @@ class StatementBuilder(QueryBuilder, Transformer_NonRecursive):  # type: ignore[
 
     def insert_file(self, children: list[Any]) -> st.Statement:
         return st.InsertFile(children[0], unquoted(children[1]), children[2] or ())
+
+    def insert_query(self, children: list[Any]) -> st.Statement:
+        return st.InsertQuery(children[0], plan_of(children[1]))
 
     def cell(self, children: list[Any]) -> st.Cell:
         return st.Cell(children[0], children[1] or ())

@@ -16,6 +16,9 @@ from windrow.plan.statements import Query, Statement
 LONGEST_STATEMENT = 200_000
 """Characters a statement may have; more data than that comes from files."""
 
+MOST_LENGTHENED = 20
+"""How many times longer than it was typed a statement may be when it is printed."""
+
 _PARTS = re.compile(
     r"""(?P<quote>'[^']*'?|"[^"]*"?)|(?P<comment>(?:--|\#)[^\n]*)|(?P<end>;)|(?P<open>\[)|(?P<close>\])|[^'"\#;\[\]-]+|-"""
 )
@@ -117,8 +120,7 @@ def _parsed(piece: Piece, script: str) -> Statement:
     from windrow.language.building import StatementBuilder
 
     if len(piece.text) > LONGEST_STATEMENT:
-        what, hint = f"a statement may have {LONGEST_STATEMENT:,} characters", "Load large data from a file"
-        raise _mistake(what, script, piece.start + LONGEST_STATEMENT, got=f"{len(piece.text):,}", hint=hint)
+        raise _too_long(script, piece.start + LONGEST_STATEMENT, len(piece.text))
     try:
         tree = parser().parse(piece.text, start="statement")
         found: Statement = StatementBuilder().transform(tree)
@@ -129,7 +131,15 @@ def _parsed(piece: Piece, script: str) -> Statement:
         if not isinstance(mistake, StatementSyntaxError):
             raise mistake from error
         raise _in_script(mistake, piece, script) from None
+    # What can be read must be readable again as it is printed: with all names, and with blanks.
+    if len(piece.text) * MOST_LENGTHENED > LONGEST_STATEMENT and len(str(found)) > LONGEST_STATEMENT:
+        raise _too_long(script, piece.start, len(str(found)))
     return found
+
+
+def _too_long(script: str, position: int, length: int) -> StatementSyntaxError:
+    what, hint = f"a statement may have {LONGEST_STATEMENT:,} characters", "Load large data from a file"
+    return _mistake(what, script, position, got=f"{length:,}", hint=hint)
 
 
 def _in_script(error: StatementSyntaxError, piece: Piece, script: str) -> StatementSyntaxError:

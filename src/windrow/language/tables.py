@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import logging
 import os
+import re
 import sys
 import tempfile
 from contextlib import suppress
@@ -23,6 +24,8 @@ _OPTIONS: dict[str, Any] = {
     "propagate_positions": True,
     "maybe_placeholders": True,
     "start": ["start", "statement"],
+    # Else "wİndow" would be a keyword in another case, and "ſ" a letter of a name.
+    "g_regex_flags": re.ASCII,
 }
 
 

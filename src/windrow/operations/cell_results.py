@@ -13,7 +13,8 @@ import numpy.typing as npt
 from windrow.aggregates.aggregate import Aggregate
 from windrow.aggregates.cells import CellEvaluation, CellNeighbours
 from windrow.aggregates.evaluate import Column, Evaluation, Result
-from windrow.kernels.cell_rows import coordinate_order, rows_of, run_starts, windows_at
+from windrow.kernels.cell_order import coordinate_order, run_starts
+from windrow.kernels.cell_rows import rows_of, windows_at
 from windrow.kernels.sweep import VariableSweep
 from windrow.plan.cell_axes import CellAxis
 from windrow.plan.windows import WindowPlan

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -12,7 +11,7 @@ import pyarrow as pa
 from windrow.aggregates.aggregate import Aggregate
 from windrow.aggregates.cells import LISTED_AT_ONCE
 from windrow.aggregates.evaluate import Column, Result
-from windrow.kernels.cell_rows import coordinate_order
+from windrow.kernels.cell_order import coordinate_order
 from windrow.model.arrow import arrow_to_block, block_to_arrow
 from windrow.model.box import Box, hull
 from windrow.model.labels import Labels
@@ -20,7 +19,7 @@ from windrow.model.schema import Attribute, Schema
 from windrow.model.source import CellSource
 from windrow.model.window import Extent
 from windrow.operations.cell_results import MOST_POSITIONS_PER_CELL, Cells, Int64Array, block_results, window_results
-from windrow.operations.computed_cells import row_bytes
+from windrow.operations.computed_cells import cells_about, row_bytes
 from windrow.plan.cell_axes import cell_axes, read_boxes
 from windrow.plan.windows import WindowPlan, needed_attributes
 from windrow.storage.cells import cell_fields
@@ -166,18 +165,6 @@ class CellWindowSource:
         columns = {name: Column(*arrow_to_block(table.column(name))) for name in names}
         cells = Cells(at, columns)
         return cells if len(tables) == 1 else cells.take(coordinate_order(at))
-
-
-def cells_about(source: CellSource | SparseSnapshot, box: Box) -> int:
-    """About how many cells a source has in a box, if those of a stored part lie evenly in its box."""
-    if not isinstance(source, SparseSnapshot):
-        return source.cells_in(box)
-    cells = 0
-    for part in source.touching(box):
-        common, whole = (part.box & box).shape, part.box.shape
-        share = math.prod(inside / extent for inside, extent in zip(common, whole, strict=True))
-        cells += max(1, math.ceil(share * part.cells))
-    return cells
 
 
 def _attributes(aggregates: Sequence[Aggregate]) -> tuple[str, ...]:

@@ -13,12 +13,12 @@ from windrow.expressions.evaluate import evaluate
 from windrow.expressions.nodes import Column, Node
 from windrow.model.arrow import arrow_to_block, arrow_type, block_to_arrow
 from windrow.model.box import Box
+from windrow.model.grid import ChunkGrid
 from windrow.model.labels import Labels
 from windrow.model.schema import Attribute, Schema
 from windrow.model.source import Blocks, CellSource, ComputedCells, GridSource
 from windrow.operations.blocks import ComputedSource
-from windrow.operations.cell_windows import cells_about
-from windrow.operations.computed_cells import row_bytes
+from windrow.operations.computed_cells import cells_about, row_bytes
 from windrow.plan.bound import LabelItems, NamedNodes
 from windrow.storage.cells import cell_fields
 from windrow.storage.sparse import SparseSnapshot
@@ -40,6 +40,19 @@ def read_grid(source: GridSource, box: Box, names: Sequence[str]) -> Blocks:
     if hasattr(source, "growing_schema"):
         return source.read(box, names)  # type: ignore[call-arg]
     return source.read(box)
+
+
+def reading_grid(source: Any) -> ChunkGrid:
+    """The chunks along which results are best cut: those that are stored below, as long as cells keep their places.
+
+    A selection's own chunks begin where it does, so blocks of them would read stored chunks more than once.
+    """
+    while hasattr(source, "source"):
+        if hasattr(source, "plan") and any(step != 1 for step in source.plan.window.step):
+            break
+        source = source.source
+    grid: ChunkGrid = source.schema.grid
+    return grid
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -10,7 +11,7 @@ import pyarrow as pa
 from windrow.errors import MemoryLimitError, SchemaError
 from windrow.execution.engine import Engine
 from windrow.execution.executor import Executor, Job
-from windrow.kernels.cell_rows import coordinate_order
+from windrow.kernels.cell_order import coordinate_order
 from windrow.model.box import Box
 from windrow.model.grid import ChunkGrid
 from windrow.model.schema import Schema
@@ -19,7 +20,7 @@ from windrow.operations.blocks import TASK_BYTES, TASKS_PER_WORKER
 from windrow.operations.cell_tasks import CellsReceipt, WriteCells
 from windrow.operations.insert import InsertCounts, apply_parts, mask_replaced, writable
 from windrow.storage.cells import cell_fields, conform_cells, coordinates
-from windrow.storage.sparse import SparseStore
+from windrow.storage.sparse import SparseSnapshot, SparseStore
 from windrow.storage.transaction import WorkingArray
 
 SMALLEST_TASK = 200_000
@@ -29,6 +30,18 @@ SMALLEST_TASK = 200_000
 def row_bytes(schema: Schema) -> int:
     """Bytes of a cell in memory, coordinates included."""
     return 8 * schema.ndim + schema.cell_bytes
+
+
+def cells_about(source: CellSource | SparseSnapshot, box: Box) -> int:
+    """About how many cells a source has in a box, if those of a stored part lie evenly in its box."""
+    if not isinstance(source, SparseSnapshot):
+        return source.cells_in(box)
+    cells = 0
+    for part in source.touching(box):
+        common, whole = (part.box & box).shape, part.box.shape
+        share = math.prod(inside / extent for inside, extent in zip(common, whole, strict=True))
+        cells += max(1, math.ceil(share * part.cells))
+    return cells
 
 
 def cell_blocks(source: ComputedCells, grid: ChunkGrid, box: Box, executor: Executor) -> list[Box]:

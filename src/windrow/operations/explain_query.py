@@ -17,6 +17,7 @@ from windrow.plan.bound import (
     BoundJoin,
     BoundJoined,
     BoundNeighbours,
+    BoundPairs,
     BoundScan,
     BoundSelection,
     BoundTotals,
@@ -46,6 +47,8 @@ class QueryExplanation:
     """The name and the reason of every rule that was used."""
     engine: str
     cells_read: int
+    cells_there: int
+    """Cells of all arrays that are read, asked for or not."""
     bytes_read: int
     result_bytes: int
     """Bytes of a result as large as it can get."""
@@ -57,7 +60,8 @@ class QueryExplanation:
         lines += [f"  {'  ' * step.depth}{step.text}  [{_counted(step.cells)}]" for step in self.steps]
         lines += [f"  rule      {name}: {reason}" for name, reason in self.rules]
         where = "on Spark" if self.engine == "spark" else "in this process"
-        lines.append(f"  reads     up to {_counted(self.cells_read)}, {size_text(self.bytes_read)}, {where}")
+        share = f" of {self.cells_there:,}" if self.cells_read < self.cells_there else ""
+        lines.append(f"  reads     up to {_counted(self.cells_read)}{share}, {size_text(self.bytes_read)}, {where}")
         lines.append(f"  result    up to {size_text(self.result_bytes)}")
         if self.seconds is not None:
             lines.append(f"  measured  {seconds_text(self.seconds)} for {_counted(self.results or 0)}")
@@ -82,6 +86,7 @@ def explain_query(engine: Engine, optimized: Optimized, query: str) -> QueryExpl
         tuple((rule.name, rule.reason) for rule in optimized.rules),
         "spark" if engine.goes_to_spark(size) else "local",
         cells,
+        sum(_cells(step) for step in bound.walk() if isinstance(step, BoundScan)),
         size,
         _cells(bound) * (8 * bound.schema.ndim * bound.schema.sparse + bound.schema.cell_bytes),
     )
@@ -98,7 +103,7 @@ def _cells(bound: Bound) -> int:
         return 0
     if not bound.schema.sparse:
         return bound.box.size
-    below = [_cells(step) for step in bound.inputs() if not isinstance(bound, BoundJoin)]
+    below = [_cells(step) for step in bound.inputs() if not isinstance(bound, (BoundJoin, BoundPairs))]
     known = bound.cells if isinstance(bound, BoundScan) and bound.cells is not None else bound.box.size
     return min([bound.box.size, known, *below])
 
@@ -146,7 +151,7 @@ def _scanned(scan: BoundScan, box: Box) -> int:
     inside = scan.schema.grid.aligned(box) & scan.box
     if scan.cells is None or not scan.schema.sparse:
         return inside.size
-    return min(scan.cells, round(inside.size / scan.box.size * scan.cells))
+    return min(scan.cells, -(-inside.size * scan.cells // scan.box.size))
 
 
 def _counted(cells: int) -> str:
@@ -174,6 +179,8 @@ def _text(bound: Bound) -> str:
         return f"neighbours {bound.shape}: " + ", ".join(f"{found} as {name}" for name, found in bound.aggregates)
     if isinstance(bound, BoundJoin):
         return f"{'left ' if bound.kind == 'left' else ''}similarity join with shape {bound.shape}"
+    if isinstance(bound, BoundPairs):
+        return f"pairs: {', '.join(bound.schema.attribute_names)}"
     assert isinstance(bound, BoundJoined)
     return f"totals of pairs: {', '.join(bound.schema.attribute_names)}"
 

@@ -12,11 +12,11 @@ from windrow.errors import DataError, MemoryLimitError
 from windrow.execution.engine import Engine
 from windrow.execution.executor import Executor, Job
 from windrow.expressions.nodes import Column
-from windrow.kernels.cell_rows import coordinate_order
+from windrow.kernels.cell_order import coordinate_order
 from windrow.model.box import Box
 from windrow.model.source import Blocks, ComputedCells
 from windrow.operations.blocks import ComputedSource, computed_blocks
-from windrow.operations.cellwise import CellColumns, GridCells, GridColumns
+from windrow.operations.cellwise import CellColumns, GridCells, GridColumns, reading_grid
 from windrow.operations.computed_cells import ComputeCells, cell_blocks, compute_cells
 from windrow.operations.held import HeldCells, laid_on_grid
 from windrow.operations.windows import ComputeBlock, WindowSource, compute_block
@@ -76,6 +76,8 @@ def _source(engine: Engine, bound: Bound) -> Any:
     if isinstance(bound, BoundSelection):
         return _columns(source, bound, _identity(bound))
     assert isinstance(bound, BoundWindow)
+    if bound.box.is_empty:
+        return _held(bound, cell_fields(bound.schema).empty_table())
     if not bound.source.schema.sparse:
         return WindowSource(source, bound.plan)
     from windrow.operations.cell_windows import CellWindowSource
@@ -110,15 +112,15 @@ def _held(bound: Bound, table: pa.Table) -> Any:
     return laid_on_grid(bound.schema, bound.box, bound.labels, table)
 
 
-def compute_grid(engine: Engine, source: ComputedSource, box: Box) -> Blocks:
-    """Dense results in ``box``, gathered in this process."""
+def compute_grid(engine: Engine, source: ComputedSource, box: Box, whole: Box | None = None) -> Blocks:
+    """Dense results in ``box``, gathered in this process; it runs where ``whole``, of which it is a part, would run."""
     needed = 2 * box.size * source.schema.cell_bytes
     if needed > engine.memory:
         raise too_large(needed, engine)
     if box.is_empty:
         return source.read(box)
-    executor = engine.choose(source.touched_bytes(box))
-    blocks = computed_blocks(source, source.schema.grid, box, executor)
+    executor = engine.choose(source.touched_bytes(whole or box))
+    blocks = computed_blocks(source, reading_grid(source), box, executor)
     gathered: dict[str, Any] = {}
     for block, piece in zip(blocks, _grid_pieces(executor, source, blocks), strict=True):
         if block == box:
@@ -133,7 +135,7 @@ def compute_grid(engine: Engine, source: ComputedSource, box: Box) -> Blocks:
 def stream_grid(engine: Engine, source: ComputedSource, box: Box) -> Iterator[tuple[Box, Blocks]]:
     """Dense results block by block, as many at a time as there are workers."""
     executor = engine.choose(source.touched_bytes(box))
-    blocks = [] if box.is_empty else computed_blocks(source, source.schema.grid, box, executor)
+    blocks = [] if box.is_empty else computed_blocks(source, reading_grid(source), box, executor)
     for together in _in_turns(blocks, executor):
         yield from zip(together, _grid_pieces(executor, source, together), strict=True)
 
@@ -163,7 +165,7 @@ def stream_cells(engine: Engine, source: ComputedCells, box: Box) -> Iterator[pa
     if box.is_empty:
         return
     executor = engine.choose(source.touched_bytes(box))
-    blocks = cell_blocks(source, source.schema.grid, box, executor)
+    blocks = cell_blocks(source, reading_grid(source), box, executor)
     for together in _in_turns(blocks, executor):
         tasks = [ComputeCells(source.within(block), block) for block in together]
         largest = max(map(source.task_bytes, together), default=0)

@@ -19,7 +19,7 @@ from windrow.aggregates.evaluate import Column, Evaluation, Result
 from windrow.errors import MemoryLimitError
 from windrow.execution.engine import Engine
 from windrow.execution.executor import Executor, Job
-from windrow.kernels.cell_rows import coordinate_order, run_starts
+from windrow.kernels.cell_order import coordinate_order, run_starts
 from windrow.kernels.sweep import VariableSweep
 from windrow.kernels.tiny import is_tiny
 from windrow.model.arrow import arrow_to_block, block_to_arrow
@@ -29,7 +29,7 @@ from windrow.model.schema import Attribute, Schema
 from windrow.model.source import ComputedCells
 from windrow.model.types import TYPES
 from windrow.operations.blocks import ComputedSource, computed_blocks
-from windrow.operations.cellwise import read_grid
+from windrow.operations.cellwise import read_grid, reading_grid
 from windrow.operations.computed_cells import cell_blocks
 from windrow.plan.bound import NamedAggregates
 from windrow.plan.windows import needed_attributes
@@ -172,7 +172,7 @@ def _blocks(executor: Executor, source: Source, box: Box, whole_groups: tuple[in
     """Boxes of whole chunks; if groups must be whole, the other dimensions are not cut at all."""
     if box.is_empty:
         return []
-    grid = source.schema.grid
+    grid = reading_grid(source)
     if whole_groups is not None:
         chunk = [grid.chunk[axis] if axis in whole_groups else box.shape[axis] for axis in range(box.ndim)]
         lo = [grid.lo[axis] if axis in whole_groups else box.lo[axis] for axis in range(box.ndim)]

@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from windrow.aggregates.aggregate import Aggregate
-from windrow.errors import DataError, SchemaError, UnknownNameError, nearest
+from windrow.errors import SchemaError, UnknownNameError, nearest
 from windrow.expressions.bounds import box_of
 from windrow.expressions.nodes import Column, Node
 from windrow.expressions.types import NULL, check, check_condition
@@ -101,6 +101,8 @@ def _scope(plan: Plan, lookup: Lookup) -> Scope:
 
 def _selection(plan: Selection, source: Scope) -> Bound:
     bound = source.bound
+    if bound.scalar:
+        raise SchemaError("one result over all cells has no dimensions to select by", hint="Group by some of them")
     named = [one for one in plan.ranges if one.name is not None]
     if not named and len(plan.ranges) != bound.schema.ndim:
         known = ", ".join(bound.schema.dimension_names)
@@ -166,7 +168,7 @@ def _apply(plan: Apply, source: Scope) -> Bound:
 def _outputs(outputs: Sequence[Output], source: Scope) -> NamedNodes:
     """Named expressions; a dimension under its own name is there already."""
     found = tuple((output.name, source.plain(output.expression)) for output in outputs)
-    dimensions = source.bound.schema.dimension_names
+    dimensions = source.bound.dimension_names
     chosen = tuple((name, node) for name, node in found if not (node == Column(name) and name in dimensions))
     if not chosen:
         name = found[0][0]
@@ -198,14 +200,16 @@ def columns(source: Bound, outputs: NamedNodes) -> BoundColumns:
 
 def _window(plan: Windowed | Regrid, source: Scope) -> Bound:
     bound, aggregates = _measured(source, plan.aggregates)
-    if bound.box.is_empty and not bound.schema.sparse:
-        raise DataError("there are no cells to compute windows of", got=str(bound.box), hint="Check the ranges")
     spec = plan.window if isinstance(plan, Windowed) else plan.blocks
-    # Windows need somewhere to be; in a sparse array without cells there is nothing to be found there.
+    # Windows need somewhere to be, even if there are no cells.
     bounds = Box(bound.box.lo, tuple(map(max, bound.box.lo, bound.box.hi)))
     window = WindowPlan(bound.schema, bounds, spec.bind(bound.schema), aggregates, bound.labels, plan.method)
     labels = tuple(window.result_labels.items())
-    return BoundWindow(schema=window.result_schema, box=window.results, labels=labels, source=bound, plan=window)
+    box = window.results
+    if bound.box.is_empty and not bound.schema.sparse:
+        ends = zip(bound.box.shape, box.lo, box.hi, strict=True)
+        box = Box(box.lo, tuple(hi if cells else lo - 1 for cells, lo, hi in ends))
+    return BoundWindow(schema=window.result_schema, box=box, labels=labels, source=bound, plan=window)
 
 
 def _measured(source: Scope, measures: Sequence[Measure]) -> tuple[Bound, NamedAggregates]:
@@ -268,9 +272,9 @@ def _one_cell(attributes: Sequence[Attribute], sparse: bool) -> tuple[Schema, Bo
 
 def _dimension(column: Node, bound: Bound) -> str:
     assert isinstance(column, Column)
-    if column.name not in bound.schema.dimension_names:
+    if column.name not in bound.dimension_names:
         what = "cells are grouped by dimensions, and this is none"
-        raise UnknownNameError(what, got=repr(column.name), hint=nearest(column.name, bound.schema.dimension_names))
+        raise UnknownNameError(what, got=repr(column.name), hint=nearest(column.name, bound.dimension_names))
     return column.name
 
 

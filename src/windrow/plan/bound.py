@@ -45,9 +45,14 @@ class Bound:
             yield from step.walk()
 
     @property
+    def dimension_names(self) -> tuple[str, ...]:
+        """The dimensions that may be named."""
+        return () if self.scalar else self.schema.dimension_names
+
+    @property
     def types(self) -> dict[str, DataType]:
         """What an expression over the cells may name."""
-        dimensions = dict.fromkeys(self.schema.dimension_names, TYPES["int64"])
+        dimensions = dict.fromkeys(self.dimension_names, TYPES["int64"])
         return dimensions | {attribute.name: attribute.type for attribute in self.schema.attributes}
 
 
@@ -120,10 +125,11 @@ class BoundNeighbours(Bound):
 
 @dataclass(frozen=True, kw_only=True)
 class BoundJoin(Bound):
-    """Pairs of cells; ``pair_types`` says what expressions over them may name."""
+    """Pairs of cells; ``pair_types`` says what expressions over them may name, ``names`` are those of the sides."""
 
     left: Bound
     right: Bound
+    names: tuple[str, ...]
     shape: Shape
     kind: str
     pair_types: tuple[tuple[str, DataType], ...]
@@ -131,6 +137,13 @@ class BoundJoin(Bound):
     @property
     def types(self) -> dict[str, DataType]:
         return dict(self.pair_types)
+
+
+@dataclass(frozen=True, kw_only=True)
+class BoundPairs(Bound):
+    """Attributes computed pair by pair; a pair lies at the coordinates of all its cells."""
+
+    source: Bound
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -193,6 +193,10 @@ def _insert_cells(insert: st.InsertCells) -> str:
     return f"insert into {name_text(insert.array)} values {_listed(cells)}{_settings(insert.settings)}"
 
 
+def _inserted(plan: Plan) -> str:
+    return f"({_query(plan)})" if isinstance(plan, Selection) else _query(plan)
+
+
 def _update(update: st.Update) -> str:
     assignments = _listed(f"{name_text(name)} = {value}" for name, value in update.assignments)
     where = "" if update.condition is None else f" where {update.condition}"
@@ -221,6 +225,7 @@ def _shown(plan: Plan) -> str:
 _STATEMENTS: dict[type, Callable[[Any], str]] = {
     st.Query: _run,
     st.CreateArray: _create_array,
+    st.CreateFrom: lambda s: f"create array {name_text(s.array)} as {_query(s.plan)}",
     st.CreateView: _create_view,
     st.Load: _load,
     st.LoadFile: lambda s: f"load {name_text(s.array)} from {text_text(s.path)}{_settings(s.settings)}",
@@ -229,6 +234,7 @@ _STATEMENTS: dict[type, Callable[[Any], str]] = {
     ),
     st.InsertCells: _insert_cells,
     st.InsertFile: lambda s: f"insert into {name_text(s.array)} from {text_text(s.path)}{_settings(s.settings)}",
+    st.InsertQuery: lambda s: f"insert into {name_text(s.array)} {_inserted(s.plan)}",
     st.Delete: lambda s: f"delete from {name_text(s.array)} where {s.condition}",
     st.Update: _update,
     st.Describe: lambda s: f"describe {_scan(s.source)}",

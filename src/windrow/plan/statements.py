@@ -28,7 +28,7 @@ class Statement:
 
 @dataclass(frozen=True)
 class Query(Statement):
-    """A query, to be shown or kept as the array ``into``."""
+    """A query, to be shown or kept as all that the array ``into`` holds."""
 
     plan: Plan
     into: str | None = None
@@ -42,6 +42,17 @@ class Query(Statement):
 class CreateArray(Statement):
     array: str
     schema: Schema
+
+    def __post_init__(self) -> None:
+        check_name(self.array, "an array")
+
+
+@dataclass(frozen=True)
+class CreateFrom(Statement):
+    """A new array that holds a query's result."""
+
+    array: str
+    plan: Plan
 
     def __post_init__(self) -> None:
         check_name(self.array, "an array")
@@ -136,6 +147,17 @@ class InsertFile(Statement):
     def __post_init__(self) -> None:
         check_name(self.array, "an array")
         _check_settings(self.settings)
+
+
+@dataclass(frozen=True)
+class InsertQuery(Statement):
+    """The cells of a query's result into an array that is there; its other cells stay as they are."""
+
+    array: str
+    plan: Plan
+
+    def __post_init__(self) -> None:
+        check_name(self.array, "an array")
 
 
 @dataclass(frozen=True)

@@ -82,7 +82,8 @@ def conform_cells(table: pa.Table, schema: Schema, bounds: Box) -> pa.Table:
 
 def lacking_column(name: str, found: Sequence[str]) -> DataError:
     hint = "Cells need a column for each dimension and attribute"
-    return DataError(f"the cells have no column {name}", got=", ".join(found) or "no columns", hint=hint)
+    given = ", ".join(column for column in found if column != CHUNK_COLUMN)
+    return DataError(f"the cells have no column {name}", got=given or "no columns", hint=hint)
 
 
 def _coordinates(column: pa.ChunkedArray, name: str, lo: int, hi: int) -> pa.ChunkedArray:
