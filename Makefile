@@ -35,10 +35,11 @@ format: $(READY) ## put the code into shape
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-bench: setup ## storage and windows against their peers, which are installed for it
+bench: setup ## storage, windows and frames against their peers, which are installed for it
 	$(BIN)/python -m pip install --quiet --no-build-isolation --constraint constraints.txt --editable '.[peers]'
 	$(BIN)/windrow bench storage
 	$(BIN)/windrow bench windows
+	$(BIN)/windrow bench frames
 
 setup: java $(READY) ## the virtual environment, and Java if there is none
 

@@ -73,6 +73,8 @@ def test_code_that_cannot_be_written_is_still_run(tmp_path: Path, monkeypatch: p
 
 
 def test_code_depends_on_all_modules_it_uses() -> None:
+    import windrow.kernels.scan_strip  # noqa: F401: it is loaded only when it is needed
+
     used = jit._used("windrow.kernels.scan_strip", set())
     assert {f"windrow.kernels.{name}" for name in ("scan_strip", "scan_rows", "scan_code", "addresses")} <= used
     assert "windrow.kernels.bitset" not in used
@@ -80,9 +82,10 @@ def test_code_depends_on_all_modules_it_uses() -> None:
 
 def test_warming_tells_how_far_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
     done: list[str] = []
-    for name in ("_scans", "_selections", "_networks", "_simple_methods"):
+    for name in ("_scans", "_selections", "_networks", "_frames"):
         jobs = [warm.Job(f"{name} {k}", lambda name=name: done.append(name)) for k in range(2)]  # type: ignore[misc]
         monkeypatch.setattr(warm, name, lambda jobs=jobs: jobs)
+    monkeypatch.setattr(warm, "_simple_methods", list)
     told: list[Any] = []
     assert warm.warm(lambda *step: told.append(step)) == 8
     assert len(done) == 8
@@ -92,9 +95,15 @@ def test_warming_tells_how_far_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_jobs_of_warming_run() -> None:
     """One of each kind; the others differ in widths, types and ranks."""
-    jobs = [job for make in (warm._scans, warm._networks) for job in make()]
+    jobs = [job for make in (warm._scans, warm._networks, warm._frames) for job in make()]
     names = [job.name for job in jobs]
     assert len(set(names)) == len(names)
-    for wanted in ("sum 3×3 float64", "count 5 float32", "median 1×5 float32", "percentile 90 3×3 float64"):
+    for wanted in (
+        "sum 3×3 float64",
+        "count 5 float32",
+        "median 1×5 float32",
+        "percentile 90 3×3 float64",
+        "distinct of few values, sliding frames",
+    ):
         next(job for job in jobs if job.name == wanted).run()
     assert warm._sweeps((9, 9), (1, 4)) == [Sweep(0, 9, 0, 0), Sweep(0, 9, -2, 1)]

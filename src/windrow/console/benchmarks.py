@@ -54,3 +54,22 @@ def windows(quick: bool, out: Path | None, only: tuple[str, ...]) -> None:
     from windrow.bench.windows import run
 
     run(quick, out, only)
+
+
+FRAME_SECTIONS = ("kernels", "spark", "paper")
+
+
+@bench.command()
+@click.option("--quick", is_flag=True, help="Some minutes: fewer rows, smaller samples.")
+@click.option(
+    "--out", metavar="FOLDER", type=click.Path(file_okay=False, path_type=Path), help="Keep tables and plots here."
+)
+@click.option(
+    "--only", multiple=True, type=click.Choice(FRAME_SECTIONS), help="Measure this section alone; may be given again."
+)
+@common_options
+def frames(quick: bool, out: Path | None, only: tuple[str, ...]) -> None:
+    """Frames: DuckDB, Polars and plain Spark, kernels alone and end to end, and paper 003's figures."""
+    from windrow.bench.frames import run
+
+    run(quick, out, only)
