@@ -20,7 +20,7 @@ demo: setup ## make a year of weather, store it, move windows over it on Spark, 
 	$(BIN)/windrow demo
 
 test: lint ## lint, then every test that is not slow
-	$(BIN)/pytest -m "not slow"
+	$(BIN)/pytest -m "not slow" --numprocesses 2 --dist loadfile
 
 test-slow: setup ## the slow tests alone
 	$(BIN)/pytest -m slow

@@ -54,7 +54,7 @@ def _select_frames(
             reals[k], exact[k] = reals[k - 1], exact[k - 1]
             continue
         rank = np.int64(ranks.lower[size])
-        _quick_select(rank, values, index, size)
+        _quick_select(rank, values, index, size, way != NAIVE and k > 0)
         exact[k] = values[index[rank]]
         reals[k] = exact[k]
         if ranks.upper[size] > rank:
@@ -84,6 +84,16 @@ def _reuse(begin: Array, end: Array, k: int, index: Array, held: int) -> None:
             inside |= begin[r, k] <= row < end[r, k]
         index[count] = row
         count += inside
+    if len(begin) == 1:
+        # A frame that was empty may stand anywhere.
+        before, after = min(begin[0, k - 1], end[0, k]), max(end[0, k - 1], begin[0, k])
+        for row in range(begin[0, k], before):
+            index[count] = row
+            count += 1
+        for row in range(max(after, before), end[0, k]):
+            index[count] = row
+            count += 1
+        return
     for r in range(len(begin)):
         for row in range(begin[r, k], end[r, k]):
             old = False
@@ -119,11 +129,29 @@ def _replace(values: Array, index: Array, size: int, low: int, high: int, rank: 
 
 
 @inner
-def _quick_select(rank: int, values: Array, index: Array, size: int) -> None:
-    """Algorithm 6, with the median of three as pivot and both sides moving, so that equal values do no harm."""
+def _quick_select(rank: int, values: Array, index: Array, size: int, parted: bool) -> None:
+    """Algorithm 6, with the median of three as pivot and both sides moving, so that equal values do no harm.
+
+    Indexes that are ``parted`` by the frame before have, where the result was, the best guess at where it is; after that
+    it is close to an end of what is left. Their order is far from random, so places to look at have to be.
+    """
     low, high = np.int64(0), size - 1
+    guess, random = parted, np.uint64(rank)
     while low < high:
-        pivot = _middle(values[index[low]], values[index[(low + high) >> 1]], values[index[high]])
+        if parted and (rank == low or rank == high):
+            _bring_extreme(values, index, low, high, rank)
+            return
+        if guess:
+            pivot = values[index[rank]]
+            guess = False
+        elif parted:
+            random = random * np.uint64(6364136223846793005) + np.uint64(1442695040888963407)
+            width = np.uint64(high - low + 1)
+            first = low + np.int64((random >> np.uint64(48)) % width)
+            second = low + np.int64((random >> np.uint64(32)) % width)
+            pivot = _middle(values[index[first]], values[index[second]], values[index[(low + high) >> 1]])
+        else:
+            pivot = _middle(values[index[low]], values[index[(low + high) >> 1]], values[index[high]])
         left, right = low, high
         while left <= right:
             while values[index[left]] < pivot:
@@ -140,6 +168,18 @@ def _quick_select(rank: int, values: Array, index: Array, size: int) -> None:
             low = left
         else:
             return
+
+
+@inner
+def _bring_extreme(values: Array, index: Array, low: int, high: int, rank: int) -> None:
+    """The smallest or the largest of the values to the end where ``rank`` is."""
+    best = rank
+    for place in range(low, high + 1):
+        if rank == low:
+            best = place if values[index[place]] < values[index[best]] else best
+        else:
+            best = place if values[index[place]] > values[index[best]] else best
+    index[rank], index[best] = index[best], index[rank]
 
 
 @inner
