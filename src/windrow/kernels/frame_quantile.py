@@ -132,13 +132,13 @@ def _replace(values: Array, index: Array, size: int, low: int, high: int, rank: 
 def _quick_select(rank: int, values: Array, index: Array, size: int, parted: bool) -> None:
     """Algorithm 6, with the median of three as pivot and both sides moving, so that equal values do no harm.
 
-    Indexes that are ``parted`` by the frame before have, where the result was, the best guess at where it is; after that
+    Indexes that are ``parted`` by the frame before have, where the result was, the best guess at where it is; then
     it is close to an end of what is left. Their order is far from random, so places to look at have to be.
     """
     low, high = np.int64(0), size - 1
     guess, random = parted, np.uint64(rank)
     while low < high:
-        if parted and (rank == low or rank == high):
+        if parted and rank in (low, high):
             _bring_extreme(values, index, low, high, rank)
             return
         if guess:
