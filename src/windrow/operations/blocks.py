@@ -11,7 +11,7 @@ from windrow.model.box import Box
 from windrow.model.grid import ChunkGrid
 from windrow.model.source import GridSource
 
-TASK_BYTES = 384 * 2**20
+TASK_BYTES = 768 * 2**20
 """What a task may hold, unless one result chunk needs more; a worker's memory may set a lower limit."""
 
 TASKS_PER_WORKER = 4
