@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from console.runs import done
-from windrow.bench import frames
+from windrow.bench import frames, sections
 from windrow.bench.frames_kernels import FEW, SERIES, UNIQUE, Series, table_values, worst_ratio
 from windrow.bench.frames_paper import FIGURES, RANKS, Figure, is_prime, prime_below, rank_table, ranks, shape
 from windrow.bench.frames_peers import PEERS, FramePeer, frame_peers
@@ -307,7 +307,7 @@ def test_sections_of_the_command_are_those_of_the_benchmark() -> None:
 def test_what_cannot_run_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(UnknownNameError, match="no such section"):
         frames.run(only=["nonsense"])
-    monkeypatch.setattr(frames, "active_session", object)
+    monkeypatch.setattr(sections, "active_session", object)
     with pytest.raises(MachineError, match="a Spark session runs in this process"):
         frames.run(only=["spark"])
 

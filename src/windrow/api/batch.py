@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -300,3 +300,19 @@ def _value(expression: Any) -> Node:
     parsed = _parsed(expression) if isinstance(expression, str) else Literal(expression)
     assert parsed is not None
     return parsed
+
+
+def fill_array(
+    database: Database, name: str, created: bool, batch: str | None, fill: Callable[[Batch], None]
+) -> Report:
+    """Fill an array in a batch of its own; one that was created for it goes again if nothing came of it."""
+    applied = False
+    try:
+        with database.batch(batch) as change:
+            fill(change)
+        assert change.report is not None
+        applied = change.report.applied
+        return change.report
+    finally:
+        if created and not applied:
+            database.drop(name)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from windrow.api.batch import fill_array
 from windrow.errors import DataError, FileFormatError, SchemaError
 from windrow.formats.registry import format_of
 from windrow.model.box import Box
@@ -37,16 +38,7 @@ def store(query: Query, name: str, batch: str | None = None) -> Report:
         labels = {key: found for key, found in source.labels.items() if not bound.schema.dimension(key).growing}
         known = carried_metadata(bound)
         database.create(name, source.schema, sparse=bound.schema.sparse, labels=labels, metadata=known)
-    applied = False
-    try:
-        with database.batch(batch) as change:
-            store_in(change, query, name)
-        assert change.report is not None
-        applied = change.report.applied
-        return change.report
-    finally:
-        if created and not applied:
-            database.drop(name)
+    return fill_array(database, name, created, batch, lambda change: store_in(change, query, name))
 
 
 def store_in(batch: Batch, query: Query, name: str) -> None:

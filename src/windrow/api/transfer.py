@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from windrow.api.batch import Batch, Report
+from windrow.api.batch import Batch, Report, fill_array
 from windrow.errors import DataError, FileFormatError, SchemaError, UnknownNameError, nearest
 from windrow.formats.registry import FileFormat, GridOptions, TableOptions, TableSource, format_of
 from windrow.model.arrow import data_type_from_arrow
@@ -54,16 +54,7 @@ def import_file(
             _create_grid(database, opened.grid, into, grow, chunks)
         else:
             database.create(into, _table_schema(opened.table, dimensions), sparse=True, chunks=chunks)
-    applied = False
-    try:
-        with database.batch(batch) as change:
-            fill(change, opened, into)
-        assert change.report is not None
-        applied = change.report.applied
-        return change.report
-    finally:
-        if created and not applied:
-            database.drop(into)
+    return fill_array(database, into, created, batch, lambda change: fill(change, opened, into))
 
 
 @dataclass(frozen=True)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import shutil
-import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from windrow.bench.frames_kernels import measure_kernels
@@ -12,14 +10,11 @@ from windrow.bench.frames_paper import measure_paper
 from windrow.bench.frames_peers import PEERS
 from windrow.bench.frames_scale import FULL, QUICK, FramesBench, FramesScale
 from windrow.bench.frames_spark import measure_spark
-from windrow.bench.report import Measurement, Report, Show
-from windrow.bench.timing import environment
-from windrow.bench.windows_peers import ONE_THREAD
-from windrow.bench.windows_report import Table, WindowsReport
-from windrow.errors import MachineError, UnknownNameError
-from windrow.execution.session import active_session
+from windrow.bench.report import Show
+from windrow.bench.sections import Found, choose, run_sections, temporary_folder
+from windrow.bench.windows_report import WindowsReport
 
-SECTIONS: dict[str, Callable[[FramesBench], Iterator[Table | Measurement]]] = {
+SECTIONS: dict[str, Callable[[FramesBench], Found]] = {
     "kernels": measure_kernels,
     "spark": measure_spark,
     "paper": measure_paper,
@@ -36,47 +31,7 @@ def run(quick: bool = False, out: Path | None = None, only: Sequence[str] = (), 
 
 
 def run_at(scale: FramesScale, out: Path | None, only: Sequence[str], show: Show) -> WindowsReport:
-    sections = _sections(only)
-    if out is not None:
-        Path(out).mkdir(parents=True, exist_ok=True)
-    folder = Path(tempfile.mkdtemp(prefix="windrow-bench-", dir=out))
-    try:
-        with environment(ONE_THREAD):
-            report = _measure(FramesBench(scale, PEERS, folder), sections, show)
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
-    show("\n".join(["", *report.target_table(), report.targets.summary]))
-    if out is not None:
-        show("written: " + ", ".join(str(path) for path in report.write(out)))
-    return report
-
-
-def _measure(bench: FramesBench, sections: Sequence[str], show: Show) -> WindowsReport:
-    tables: list[Table] = []
-    rows: list[Measurement] = []
-    for section in sections:
-        for found in SECTIONS[section](bench):
-            if isinstance(found, Table):
-                tables.append(found)
-                show(found.to_markdown() + "\n")
-            else:
-                rows.append(found)
-                show(f"{found}\n")
-    versions = {peer.name: peer.version for peer in bench.peers}
-    report = WindowsReport(Report("windrow bench frames", tuple(rows)), tuple(tables), versions)
-    if report.missing_peers:
-        show(f"not installed, and so not measured: {', '.join(report.missing_peers)}. pip install 'windrow[peers]'")
-    return report
-
-
-def _sections(only: Sequence[str]) -> list[str]:
-    unknown = [name for name in only if name not in SECTIONS]
-    if unknown:
-        raise UnknownNameError("no such section", got=unknown[0], hint="There are " + ", ".join(SECTIONS))
-    sections = [name for name in SECTIONS if not only or name in only]
-    if active_session() is not None and "spark" in sections:
-        raise MachineError(
-            "a Spark session runs in this process, and the benchmark needs its own",
-            hint="Run it in a fresh process: windrow bench frames",
-        )
-    return sections
+    chosen = choose(SECTIONS, only, ("spark",), "windrow bench frames")
+    with temporary_folder(out) as folder:
+        sections = (SECTIONS[name] for name in chosen)
+        return run_sections("windrow bench frames", sections, FramesBench(scale, PEERS, folder), out, show)

@@ -4,24 +4,20 @@ from __future__ import annotations
 
 import functools
 import shutil
-import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from windrow.bench.report import Measurement, Report, Show
-from windrow.bench.timing import environment
+from windrow.bench.report import Show
+from windrow.bench.sections import Found, choose, run_sections, temporary_folder
 from windrow.bench.windows_papers import measure_paper
-from windrow.bench.windows_peers import ONE_THREAD, PEERS
-from windrow.bench.windows_report import Table, WindowsReport
+from windrow.bench.windows_peers import PEERS
+from windrow.bench.windows_report import WindowsReport
 from windrow.bench.windows_scale import FULL, QUICK, Bench, Scale
 from windrow.bench.windows_spark import measure_decades, measure_store_to_store, measure_workers
 from windrow.bench.windows_targets import measure_missing, measure_percentiles, measure_scans
-from windrow.errors import MachineError, StoreError, UnknownNameError
-from windrow.execution.session import active_session
+from windrow.errors import StoreError
 
-Section = Callable[[Bench], Iterator[Table | Measurement]]
-
-SECTIONS: dict[str, Section] = {
+SECTIONS: dict[str, Callable[[Bench], Found]] = {
     "scans": measure_scans,
     "percentiles": measure_percentiles,
     "missing": measure_missing,
@@ -45,54 +41,11 @@ def run(quick: bool = False, out: Path | None = None, only: Sequence[str] = (), 
 
 
 def run_at(scale: Scale, out: Path | None, only: Sequence[str], show: Show) -> WindowsReport:
-    sections = _sections(only)
-    _check_machine(sections)
-    if out is not None:
-        Path(out).mkdir(parents=True, exist_ok=True)
-    folder = Path(tempfile.mkdtemp(prefix="windrow-bench-", dir=out))
-    try:
-        _check_disk(folder, scale, sections)
-        with environment(ONE_THREAD):
-            report = _measure(Bench(scale, PEERS, folder), sections, show)
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
-    show("\n".join(["", *report.target_table(), report.targets.summary]))
-    if out is not None:
-        show("written: " + ", ".join(str(path) for path in report.write(out)))
-    return report
-
-
-def _measure(bench: Bench, sections: Sequence[str], show: Show) -> WindowsReport:
-    tables: list[Table] = []
-    rows: list[Measurement] = []
-    for section in sections:
-        for found in SECTIONS[section](bench):
-            if isinstance(found, Table):
-                tables.append(found)
-                show(found.to_markdown() + "\n")
-            else:
-                rows.append(found)
-                show(f"{found}\n")
-    versions = {peer.name: peer.version for peer in bench.peers}
-    report = WindowsReport(Report("windrow bench windows", tuple(rows)), tuple(tables), versions)
-    if report.missing_peers:
-        show(f"not installed, and so not measured: {', '.join(report.missing_peers)}. pip install 'windrow[peers]'")
-    return report
-
-
-def _sections(only: Sequence[str]) -> list[str]:
-    unknown = [name for name in only if name not in SECTIONS]
-    if unknown:
-        raise UnknownNameError("no such section", got=unknown[0], hint="There are " + ", ".join(SECTIONS))
-    return [name for name in SECTIONS if not only or name in only]
-
-
-def _check_machine(sections: Sequence[str]) -> None:
-    if active_session() is not None and any(section in ON_SPARK for section in sections):
-        raise MachineError(
-            "a Spark session runs in this process, and the benchmark needs its own with one and with two workers",
-            hint="Run it in a fresh process: windrow bench windows",
-        )
+    chosen = choose(SECTIONS, only, ON_SPARK, "windrow bench windows")
+    with temporary_folder(out) as folder:
+        _check_disk(folder, scale, chosen)
+        sections = (SECTIONS[name] for name in chosen)
+        return run_sections("windrow bench windows", sections, Bench(scale, PEERS, folder), out, show)
 
 
 def _check_disk(folder: Path, scale: Scale, sections: Sequence[str]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numba
 import numpy as np
 import numpy.typing as npt
 from llvmlite import binding as llvm  # type: ignore[import-untyped]
@@ -181,3 +182,17 @@ def _sort_wide(values: Array, packed: Array, spare: Array, count: int) -> Array:
         item = order[place] & low
         order[place] = _key(values[np.int64(item)], np.int64(64), np.int64(32)) << np.uint64(32) | item
     return _sort(packed, spare, count) if order is packed else _sort(spare, packed, count)
+
+
+@numba.njit(nogil=True, inline="always")
+def walk(bits: Array, word: int, below: int, rank: int) -> tuple[int, int]:
+    """The word that holds the set bit of ``rank``, and how many are set before it."""
+    while below > rank:
+        word -= 1
+        below -= count_bits(bits[np.uint64(word)])
+    inside = count_bits(bits[np.uint64(word)])
+    while below + inside <= rank:
+        below += inside
+        word += 1
+        inside = count_bits(bits[np.uint64(word)])
+    return word, below

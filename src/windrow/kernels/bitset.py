@@ -12,7 +12,7 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
-from windrow.kernels.bits import count_bits, lowest_bit, rank_values, select_bit
+from windrow.kernels.bits import lowest_bit, rank_values, select_bit, walk
 from windrow.kernels.direct import between
 from windrow.kernels.jit import inner, kernel
 from windrow.kernels.lanes import Tables
@@ -158,7 +158,7 @@ def _sweep(
             out[place + output * stride] = np.nan
             continue
         rank = np.int64(lower[count])
-        word, below = _walk(bits, word, below, rank)
+        word, below = walk(bits, word, below, rank)
         bit = select_bit(bits[word], rank - below)
         value = ordered[word * 64 + bit]
         if interpolates:
@@ -196,7 +196,7 @@ def _sweep_cells(
             out[place + output * stride] = np.nan
             continue
         rank = np.int64(lower[count])
-        word, below = _walk(bits, word, below, rank)
+        word, below = walk(bits, word, below, rank)
         out[place + output * stride] = ordered[word * 64 + select_bit(bits[np.uint64(word)], rank - below)] + 0
     bits[:] = 0
 
@@ -223,20 +223,6 @@ def _toggle(codes: Array, bits: Array, slab: tuple[int, ...], number: int, word:
             below += codes[k] < np.uint32(word * 64)
             there += codes[k] < np.uint32(present)
     return below, there
-
-
-@numba.njit(nogil=True, inline="always")
-def _walk(bits: Array, word: int, below: int, rank: int) -> tuple[int, int]:
-    """The word that holds the set bit of ``rank``, and how many are set before it."""
-    while below > rank:
-        word -= 1
-        below -= count_bits(bits[np.uint64(word)])
-    inside = count_bits(bits[np.uint64(word)])
-    while below + inside <= rank:
-        below += inside
-        word += 1
-        inside = count_bits(bits[np.uint64(word)])
-    return word, below
 
 
 @numba.njit(nogil=True, inline="always")

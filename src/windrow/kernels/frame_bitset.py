@@ -12,7 +12,7 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
-from windrow.kernels.bits import count_bits, lowest_bit, select_bit
+from windrow.kernels.bits import lowest_bit, select_bit, walk
 from windrow.kernels.direct import between
 from windrow.kernels.frame_blocks import Room, block_end, rank_rows, room
 from windrow.kernels.frame_spans import Spans
@@ -77,7 +77,7 @@ def _sweep(
         if count == 0:
             continue
         rank = np.int64(lower[count])
-        word, below = _walk(bits, word, below, rank)
+        word, below = walk(bits, word, below, rank)
         bit = select_bit(bits[np.uint64(word)], rank - below)
         value = ordered[word * 64 + bit]
         if interpolates:
@@ -98,20 +98,6 @@ def _flip(ranks: Array, bits: Array, first: int, last: int, word: int) -> Any:
         bits[rank >> np.uint64(6)] ^= np.uint64(1) << (rank & np.uint64(63))
         below += np.int64(rank >> np.uint64(6)) < word
     return below
-
-
-@numba.njit(nogil=True, inline="always")
-def _walk(bits: Array, word: int, below: int, rank: int) -> Any:
-    """The word that holds the set bit of a rank, and how many are set before it."""
-    while below > rank:
-        word -= 1
-        below -= count_bits(bits[np.uint64(word)])
-    inside = count_bits(bits[np.uint64(word)])
-    while below + inside <= rank:
-        below += inside
-        word += 1
-        inside = count_bits(bits[np.uint64(word)])
-    return word, below
 
 
 @numba.njit(nogil=True, inline="always")
