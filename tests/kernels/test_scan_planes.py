@@ -104,7 +104,7 @@ def test_whole_numbers(problem: tuple[Any, list[Sweep]]) -> None:
             assert (smallest.values[index], largest.values[index]) == (cells.min(), cells.max())
 
 
-@pytest.mark.parametrize("width", [(2, 2), (5, 5), (12, 3), (40, 30), (13, 100)])
+@pytest.mark.parametrize("width", [(3, 3), (5, 5), (12, 3), (40, 30), (13, 100)])
 def test_wide_rows_are_cut_into_strips(width: tuple[int, int]) -> None:
     values = np.random.default_rng(1).integers(0, 9, (70, 5003)).astype(np.float64)
     values[33, 2500] = np.inf
@@ -114,6 +114,11 @@ def test_wide_rows_are_cut_into_strips(width: tuple[int, int]) -> None:
     seen = np.lib.stride_tricks.sliding_window_view(padded, width)[::3, ::41]
     np.testing.assert_array_equal(sums[::3, ::41], seen.sum((2, 3)))
     np.testing.assert_array_equal(largest[::3, ::41], seen.max((2, 3)))
+    values[values == 8] = np.nan
+    padded = np.pad(values, [(w // 2, (w - 1) // 2) for w in width], constant_values=np.nan)
+    seen = np.lib.stride_tricks.sliding_window_view(padded, width)[::3, ::41]
+    averages = window_average(values, sweeps)
+    np.testing.assert_allclose(averages.values[::3, ::41], np.nanmean(seen, (2, 3)), rtol=1e-14)
 
 
 def test_constant_averages_are_exact() -> None:
@@ -146,7 +151,7 @@ def test_rows_through_registers(rule: str, kind: str) -> None:
     row = np.random.default_rng(0).integers(0, 100, 40 * items).astype(kind)
     for width in range(lanes, 9 * lanes):
         to, first, final = np.zeros(9 * items, kind), np.zeros(items, kind), np.zeros(items, kind)
-        loop = ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * 6)(merge.stretch(width, average=False))
+        loop = ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * 6)(merge.stretch(width))
         loop(to.ctypes.data, first.ctypes.data, final.ctypes.data, row.ctypes.data, 0, 64 * 4)
         found = np.concatenate([first, to[items : 4 * items], final])
         expected = reduce(np.lib.stride_tricks.sliding_window_view(row, width), axis=1)[: 5 * items]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -61,7 +62,7 @@ class Aggregate:
         return FramedAggregate(self).where(condition)
 
     def ranks(self, most: int) -> RankTable | None:
-        """The ranks that answer an order statistic, for windows of up to ``most`` values."""
+        """The ranks that answer an order statistic, for windows of up to ``most`` values; None for other aggregates."""
         make = self.definition.ranks
         if make is None:
             return None
@@ -97,12 +98,17 @@ def parse_aggregate(text: str) -> Aggregate:
         from windrow.aggregates.user import user_aggregate
 
         return user_aggregate(name)("x")
-    if not inside:
+    return _built_in(name, inside)
+
+
+@functools.lru_cache(maxsize=256)
+def _built_in(name: str, parameter: str | None) -> Aggregate:
+    if not parameter:
         return Aggregate(name, "x")
     try:
-        return Aggregate(name, "x", float(inside))
+        return Aggregate(name, "x", float(parameter))
     except ValueError:
-        raise DataError(f"the parameter of {name} is not a number", got=repr(inside)) from None
+        raise DataError(f"the parameter of {name} is not a number", got=repr(parameter)) from None
 
 
 def count(attribute: str | None = None) -> Aggregate:

@@ -154,8 +154,8 @@ class Evaluation:
         if operation == "user":
             return self._user_outcome(aggregate, column)
         if key not in self._outcomes:
-            most = most_cells(self.shape, self.sweeps)
-            work = (operation, column.values, column.present, self.sweeps, aggregate.ranks(most))
+            ranks = aggregate.ranks(most_cells(self.shape, self.sweeps)) if operation == "select" else None
+            work = (operation, column.values, column.present, self.sweeps, ranks)
             if self.method == "auto" and self.out is not None:
                 from windrow.kernels.automatic import automatic_windows
 

@@ -49,7 +49,7 @@ def sliding(
     """
     column = _column(values)
     ndim = column.values.ndim
-    aggregate = parse_aggregate(agg) if isinstance(agg, str) else agg
+    aggregate = parse_aggregate(agg) if isinstance(agg, str) else agg.of("x")
     extents = _extents(window, anchor, _each(wrap, ndim, "wrap"), ndim)
     steps = [_positive(s, "a step") for s in _each(step, ndim, "step")]
     if boundary not in BOUNDARIES:
@@ -74,7 +74,7 @@ def sliding(
     evaluation = Evaluation(
         {"x": column}, column.values.shape, sweeps, method, min_count, boundary == "drop", outside, direct
     )
-    return _delivered(evaluation.result(aggregate.of("x")).filled(direct), out)
+    return _delivered(evaluation.result(aggregate).filled(direct), out)
 
 
 def _column(values: Any) -> Column:
@@ -135,17 +135,19 @@ def _positive(value: Any, what: str) -> int:
 def _extents(window: Any, anchor: Any, wraps: list[bool], ndim: int) -> list[Extent]:
     if isinstance(window, (int, np.integer)) and ndim > 1:
         raise SchemaError(f"the window needs a width for each of {ndim} axes", got=window, hint=f"As in {(3,) * ndim}")
-    widths = _each(window, ndim, "window")
-    extents = []
-    for width, name, wraps_here in zip(widths, _each(anchor, ndim, "anchor"), wraps, strict=True):
-        if isinstance(width, Extent):
-            extent = width
-        elif name not in ANCHORS:
-            raise SchemaError("anchor must be one of " + ", ".join(ANCHORS), got=repr(name))
-        else:
-            extent = ANCHORS[name](_positive(width, "a window's width"))
-        extents.append(extent.wrap() if wraps_here and not extent.wraps else extent)
-    return extents
+    each = zip(_each(window, ndim, "window"), _each(anchor, ndim, "anchor"), wraps, strict=True)
+    return [_extent(width, name, wraps_here) for width, name, wraps_here in each]
+
+
+@functools.lru_cache(maxsize=256, typed=True)
+def _extent(width: Any, anchor: str, wraps: bool) -> Extent:
+    if isinstance(width, Extent):
+        extent = width
+    elif anchor not in ANCHORS:
+        raise SchemaError("anchor must be one of " + ", ".join(ANCHORS), got=repr(anchor))
+    else:
+        extent = ANCHORS[anchor](_positive(width, "a window's width"))
+    return extent.wrap() if wraps and not extent.wraps else extent
 
 
 @functools.lru_cache(maxsize=64)

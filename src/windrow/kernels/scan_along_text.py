@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
+import numpy as np
+
 from windrow.kernels.scan_text import LINE, LoopText, Vector
 
 ENDS = ("skew", "last")
+CELLS = "cells"  # the divisor of averages in which no cell is missing; else it is a type of counts, or nothing
 
 
 class AlongText(LoopText):
@@ -19,38 +22,25 @@ class AlongText(LoopText):
 
     partial = ""
 
-    def finish(self, rows: int, extra: bool, average: bool) -> Iterator[str]:
-        """As ``join``, into a row of results; an average is divided by the columns' and the row's count of cells.
-
-        The quotient by way of a reciprocal is corrected by what it lacks, so that it is as good as a division, but for
-        infinities, which it would spoil.
-        """
+    def finish(self, rows: int, extra: bool, divisor: str) -> Iterator[str]:
+        """As ``join``, into a row of results; averages are divided by something: see ``scan_code``."""
         names, places = self._rows(rows, extra)
-        divisors = ["widths", "inverses"] if average else []
+        divisors, factors = _divisors(divisor)
 
         def body() -> Iterator[str]:
             for part in range(self.parts):
                 yield from self._tree(names, part, "m")
-                yield from self._averaged(part) if average else ()
+                yield from self._divided(part, divisor)
                 yield from self._store(self.top, "to", part)
             yield from self._ask_place()
 
         yield from self._declaration()
-        if average:
-            yield from self._average_declarations()
-            places += [*self._spread("height"), *self._spread("inverse")]
-        arguments = [
-            "to",
-            "row",
-            "stride",
-            "extra",
-            *divisors,
-            *(["height", "inverse"] if average else []),
-            "ahead",
-            *ENDS,
-        ]
+        yield from self._average_declarations()
+        arguments = ["to", "row", "stride", "extra", *divisors, *factors, "ahead", *ENDS]
         yield f"define void @loop({', '.join(f'i64 %{argument}' for argument in arguments)}) {{\nentry:"
         yield from places
+        for factor in factors:
+            yield from self._spread(factor)
         yield from (f" %{name}.p = inttoptr i64 %{name} to ptr" for name in ["to", *names, *divisors])
         yield from self._steps(body)
         yield "done:\n ret void\n}"
@@ -75,7 +65,7 @@ class AlongText(LoopText):
         yield from self._steps(body, f"\n %seen = phi {self.total.bits} [zeroinitializer, %entry], [%found, %body]")
         yield from self._answer(self.total)
 
-    def stretch(self, width: int, average: bool) -> Iterator[str]:
+    def stretch(self, width: int, divisor: str) -> Iterator[str]:
         """Windows along a row that is read once: of as many cells as a register has lanes, and of registers of those.
 
         What registers hold side by side is merged in pairs, pairs of pairs and so on, all of which stay in registers.
@@ -83,20 +73,12 @@ class AlongText(LoopText):
         whole, rest = divmod(width, self.total.lanes)
         history = History(self, whole)
         yield from self._declaration()
-        divisors = ["widths", "inverses"] if average else []
-        yield from self._average_declarations() if average else ()
-        arguments = [
-            "to",
-            "first",
-            "final",
-            "row",
-            *divisors,
-            *(["height", "inverse"] if average else []),
-            "ahead",
-            "last",
-        ]
+        yield from self._average_declarations()
+        divisors, factors = _divisors(divisor)
+        arguments = ["to", "first", "final", "row", *divisors, *factors, "ahead", "last"]
         yield f"define void @loop({', '.join(f'i64 %{argument}' for argument in arguments)}) {{\nentry:"
-        yield from [*self._spread("height"), *self._spread("inverse")] if average else ()
+        for factor in factors:
+            yield from self._spread(factor)
         yield from (f" %{name}.p = inttoptr i64 %{name} to ptr" for name in ["to", "first", "final", "row", *divisors])
         for number in range(whole):
             yield from self._lanes(f"%e{number}.", "%row.p", number * self.register, 0)
@@ -114,7 +96,7 @@ class AlongText(LoopText):
             if rest:
                 text.append(self.merged(f"%w{part}", self.top, partial))
                 self.top = f"%w{part}"
-            text += self._averaged(part) if average else ()
+            text += self._divided(part, divisor)
             text += self._store(self.top, "place", part)
             text += history.take(total, f"%t{part}")
         ends = zip(names, carried, history.carried(), strict=True)
@@ -159,7 +141,8 @@ class AlongText(LoopText):
 
     def _average_declarations(self) -> Iterator[str]:
         vector = self.total.text
-        yield f"declare {vector} @llvm.fma.{self.total.suffix}({vector}, {vector}, {vector})"
+        if self.total.floating:
+            yield f"declare {vector} @llvm.fma.{self.total.suffix}({vector}, {vector}, {vector})"
 
     def _spread(self, name: str) -> Iterator[str]:
         """A number that came as bits, in every lane."""
@@ -168,7 +151,29 @@ class AlongText(LoopText):
         yield f" %{name}.0 = insertelement {vector} poison, double %{name}.d, i32 0"
         yield f" %{name}.v = shufflevector {vector} %{name}.0, {vector} poison, <{lanes} x i32> zeroinitializer"
 
-    def _averaged(self, part: int) -> Iterator[str]:
+    def _divided(self, part: int, divisor: str) -> Iterator[str]:
+        """``top`` divided by what the loop was written for."""
+        if divisor == CELLS:
+            yield from self._divided_by_cells(part)
+        elif divisor:
+            yield from self._divided_by_counts(part, 8 * np.dtype(divisor).itemsize)
+
+    def _divided_by_counts(self, part: int, bits: int) -> Iterator[str]:
+        vector, counts, size = self.total.text, f"<{self.total.lanes} x i{bits}>", bits // 8
+        yield f" %first{part} = add i64 %i, {part * self.register}"
+        yield f" %number{part} = sdiv exact i64 %first{part}, {self.total.bytes}"
+        yield f" %counts.a{part} = getelementptr i{bits}, ptr %counts.p, i64 %number{part}"
+        yield f" %count{part} = load {counts}, ptr %counts.a{part}, align {size}"
+        yield f" %divisor{part} = uitofp {counts} %count{part} to {vector}"
+        yield f" %quotient{part} = fdiv {vector} {self.top}, %divisor{part}"
+        self.top = f"%quotient{part}"
+
+    def _divided_by_cells(self, part: int) -> Iterator[str]:
+        """By how wide and high a window is.
+
+        The quotient by way of a reciprocal is corrected by what it lacks, so that it is as good as a division, but for
+        infinities, which it would spoil.
+        """
         vector, fma = self.total.text, f"@llvm.fma.{self.total.suffix}"
         for name, factor in (("widths", "height"), ("inverses", "inverse")):
             yield from self._load(name, part)
@@ -200,6 +205,13 @@ class AlongText(LoopText):
         yield " %step = select i1 %start, i64 %skew, i64 %onward\n %beyond = icmp sgt i64 %step, %last"
         yield " %next = select i1 %beyond, i64 %last, i64 %step\n %end = icmp eq i64 %i, %last"
         yield " br i1 %end, label %done, label %body"
+
+
+def _divisors(divisor: str) -> tuple[list[str], list[str]]:
+    """Rows of numbers that a divisor is made of, and numbers that are the same for the whole row."""
+    if divisor == CELLS:
+        return ["widths", "inverses"], ["height", "inverse"]
+    return (["counts"] if divisor else []), []
 
 
 class History:

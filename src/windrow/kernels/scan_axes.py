@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 from windrow.kernels.scan_code import Merge
 from windrow.kernels.scan_plane import BARE, MISSING
 from windrow.kernels.scan_plane_setup import (
-    Divisors,
+    Cells,
     Extent,
     Layout,
-    divisors,
+    covered_cells,
     plane_layout,
     run_plane,
     workspace_bytes,
@@ -31,7 +31,8 @@ from windrow.kernels.widening import widening
 RING_BYTES = 1 << 20  # of a block's rows: more than the second-level cache of most cores, but read in order
 PAGE = 4096
 WIDEST = 128  # cells: wider windows along a row are block-scanned, too
-KEPT = 1 << 22  # bytes of workspace that a thread keeps
+KEPT = 1 << 22  # bytes of workspace that a thread keeps for each use
+_AVERAGE = np.dtype(np.float64)
 TALLEST = 2048  # rows: taller blocks would let the error of a sum grow beyond a few 1e-13
 
 
@@ -114,39 +115,53 @@ def later(rule: str, total: np.dtype[Any]) -> str:
     return "carried" if total.kind == "f" else "sum"
 
 
-def scan_all(rule: str, values: NDArray[Any], axes: Sequence[Axis], out: NDArray[Any]) -> int:
+@lru_cache(maxsize=256)
+def _passes(rule: str, axes: tuple[Axis, ...], total: np.dtype[Any]) -> tuple[list[Axis], list[tuple[int, ...]]]:
+    """The axes as they are scanned, and which of them in each pass: the last two at once if that can be."""
+    scanned = joined(axes)
+    windowed = [k for k, axis in enumerate(scanned) if not axis.plain] or [len(scanned) - 1]
+    last = len(scanned) - 1
+    fused = windowed[-2:] == [last - 1, last] and _fusible(rule, scanned[last - 1], scanned[last], total)
+    steps: list[tuple[int, ...]] = [(k,) for k in (windowed[:-2] if fused else windowed)]
+    return scanned, [*steps, (last - 1, last)] if fused else steps
+
+
+def scan_all(rule: str, values: NDArray[Any], axes: tuple[Axis, ...], out: NDArray[Any]) -> int:
     """Fill ``out`` with the windows' merges; every axis covers something. What was found: see ``scan_plane``."""
-    axes = joined(axes)
-    current = values.reshape([axis.cells for axis in axes])
-    passes = [k for k, axis in enumerate(axes) if not axis.plain] or [len(axes) - 1]
-    last = len(axes) - 1
-    fused = passes[-2:] == [last - 1, last] and _fusible(rule, axes[last - 1], axes[last], out.dtype)
-    steps: list[tuple[int, ...]] = [(k,) for k in (passes[:-2] if fused else passes)]
-    if fused:
-        steps.append((last - 1, last))
+    scanned, steps = _passes(rule, axes, out.dtype)
+    current = values.reshape([axis.cells for axis in scanned])
     flags = 0
     for number, step in enumerate(steps):
-        shape = [axes[k].count if k in step else cells for k, cells in enumerate(current.shape)]
+        shape = [scanned[k].count if k in step else cells for k, cells in enumerate(current.shape)]
         target = out.reshape(shape) if number == len(steps) - 1 else np.empty(shape, out.dtype)
         use = rule if number == 0 else later(rule, out.dtype)
-        found = _pass(use, current, [axes[k] for k in step], step[0], target)
+        found = _pass(use, current, [scanned[k] for k in step], step[0], target)
         flags |= found if number == 0 else 0
         current = target
     return flags if len(steps) == 1 or not flags else MISSING | BARE
 
 
-def average_all(values: NDArray[Any], axes: Sequence[Axis], out: NDArray[Any]) -> bool:
-    """Fill ``out`` with averages over two axes; False if that cannot be, or because a cell is missing."""
-    if len(axes) != 2 or not _fusible("sum", axes[0], axes[1], out.dtype):
-        return False
+def average_plan(axes: Sequence[Axis]) -> Layout | None:
+    """How averages over two axes are made in one pass, if they can be."""
+    if len(axes) != 2 or min(axis.width for axis in axes) <= 0:
+        return None
+    if not _fusible("sum", axes[0], axes[1], _AVERAGE):
+        return None
+    return _plane(_AVERAGE.itemsize, axes[1].cells, axes[0].down, axes[1].down)
+
+
+def average_all(
+    values: NDArray[Any], axes: Sequence[Axis], plan: Layout, out: NDArray[Any], counts: NDArray[Any] | None = None
+) -> bool:
+    """Fill ``out`` with averages; without counts of present cells, False as soon as one is missing.
+
+    ``counts`` have room for a line before and behind them.
+    """
     down, across = axes[0].down, axes[1].down
-    plan = _plane(out.itemsize, axes[1].cells, down, across)
-    if plan is None:
-        return False
     merge = merge_of("sum", values.dtype.str, out.dtype.str)
     shape = (1, axes[0].cells, axes[1].cells)
-    divided = divisors(axes[0].cells, down, axes[1].cells, across)
-    return not _run_plane(merge, plan, (values, out), shape, down, across, divided)
+    divisors = covered_cells(axes[0].cells, down, axes[1].cells, across) if counts is None else counts
+    return not _run_plane(merge, plan, (values, out), shape, down, across, divisors)
 
 
 def _fusible(rule: str, down: Axis, across: Axis, total: np.dtype[Any]) -> bool:
@@ -192,7 +207,7 @@ def _scan(
     ring_room = _spaced(strip * size)
     room = _spaced(((strip - 1) * across[3] + across[2]) * size)
     # A vector of cells may be eight times as long as one of totals.
-    work = _workspace((down[2] + 1) * ring_room + 2 * room + 9 * LINE)
+    work = workspace("scan", (down[2] + 1) * ring_room + 2 * room + 9 * LINE)
     address = -(-work.ctypes.data // LINE) * LINE
     limit = down[1] * across[1] if limit is None else limit
     places = (source.ctypes.data, out.ctypes.data)
@@ -210,20 +225,21 @@ def _plane(size: int, columns: int, down: Extent, across: Extent) -> Layout | No
 
 def _run_plane(
     merge: Merge, plan: Layout, arrays: tuple[NDArray[Any], NDArray[Any]], shape: tuple[int, int, int], down: Extent,
-    across: Extent, divided: Divisors | None = None,
+    across: Extent, divisors: Cells | NDArray[Any] | None = None,
 ) -> int:  # fmt: skip
-    work = _workspace(workspace_bytes(down[2], plan))
-    return run_plane(merge, plan, arrays, shape, down, across, work, divided)
+    work = workspace("scan", workspace_bytes(down[2], plan))
+    return run_plane(merge, plan, arrays, shape, down, across, work, divisors)
 
 
-def _workspace(size: int) -> NDArray[np.uint8]:
-    """Memory to work in, kept for the next scan: to give it back and ask for it again costs more than using it."""
+def workspace(use: str, size: int) -> NDArray[np.uint8]:
+    """Memory to work in, kept for the next use: to give it back and ask for it again costs more than using it."""
     if size > KEPT:
         return np.empty(size, np.uint8)
-    kept: NDArray[np.uint8] | None = getattr(_kept, "memory", None)
+    kept: NDArray[np.uint8] | None = getattr(_kept, use, None)
     if kept is None or len(kept) < size:
-        kept = _kept.memory = np.empty(size, np.uint8)
-    return kept
+        kept = np.empty(size, np.uint8)
+        setattr(_kept, use, kept)
+    return kept[:size]
 
 
 def _strip_columns(column_bytes: int, across: Extent) -> int:

@@ -35,9 +35,8 @@ class Kit(NamedTuple):
 class Merge:
     """How partial results become one, and from cells of which type.
 
-    ``rule`` is one of: sum; squares (adds the squares of the cells); count (of cells that are not NaN); carried (adds
-    partial sums, in which a NaN is not a missing cell but the sum of opposite infinities); min; max. Loops are
-    compiled one by one, as they are needed.
+    ``rule`` is one of: sum; squares (adds the squares of the cells); carried (adds partial sums, in which a NaN is not
+    a missing cell but the sum of opposite infinities); min; max. Loops are compiled one by one, as they are needed.
     """
 
     rule: str
@@ -81,20 +80,21 @@ class Merge:
         """The loop (rows, below, before, after, to, room, ahead, skew, last) that block-scans so many windows."""
         return self._loop(f"prefix {rows} {careful}", lambda: self._plane().prefix(rows, careful))
 
-    def finish(self, rows: int, extra: bool, average: bool) -> int:
+    def finish(self, rows: int, extra: bool, divisor: str = "") -> int:
         """The loop (to, row, stride, extra row, ahead, skew, last) that merges rows as ``join`` does, into results.
 
-        For averages it takes two rows of numbers and two numbers as bits before the last three arguments: how many
-        cells wide and high windows are, and the inverses of that.
+        Averages are divided by how many cells windows cover (``CELLS``), or by counts of some type. Before the last
+        three arguments the former take two rows of numbers and two numbers as bits: how wide and high windows are,
+        and the inverses of that; the latter take a row of counts.
         """
-        return self._loop(f"finish {rows} {extra} {average}", lambda: self._plane().finish(rows, extra, average))
+        return self._loop(f"finish {rows} {extra} {divisor}", lambda: self._plane().finish(rows, extra, divisor))
 
-    def stretch(self, width: int, average: bool) -> int:
+    def stretch(self, width: int, divisor: str = "") -> int:
         """The loop (to, first, final, row, ahead, last) that widens a row to windows of so many cells.
 
         The first line goes to ``first``, the last one to ``final``. Averages as in ``finish``.
         """
-        return self._loop(f"stretch {width} {average}", lambda: self._plane().stretch(width, average))
+        return self._loop(f"stretch {width} {divisor}", lambda: self._plane().stretch(width, divisor))
 
     def bare(self) -> int:
         """The loop (row, last) that tells whether a row of results holds what a merge of nothing gives."""

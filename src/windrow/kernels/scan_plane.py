@@ -18,8 +18,9 @@ from windrow.kernels.scan_text import LINE
 # Loops of a group of rows: direct ones, blind to NaN and careful; those of a block scan, each for groups of the most
 # rows and of one less, blind and careful; how many rows the largest group has, and how many groups a block (0: direct).
 DIRECT, CAREFUL, SUFFIX, PREFIX, GROUP, GROUPS = 0, 1, 2, 6, 10, 11
-# The last loop of a row, whether it averages, the loop that looks for results of nothing, and one that fills a row;
-# bytes of a cell and of a total; addresses of what averages are divided by, a number for each column.
+# The last loop of a row, what it divides averages by, the loop that looks for results of nothing, and one that fills a
+# row; bytes of a cell and of a total. Averages by cells: addresses of the windows' widths and of their inverses, a
+# number for each column. Averages by counts: the address of counts, one for each result, and how many bytes one has.
 FINISH, AVERAGE, BARENESS, FILL, CELL, TOTAL, WIDTHS, INVERSES = range(12, 20)
 # Addresses of cells and results; the source's planes, rows and columns; the first cell of the first window, windows and
 # width along either axis; address of the workspace; strips; bytes of a row of the workspace; a row of blank cells.
@@ -31,6 +32,9 @@ GIVEN = 35
 ORIGIN, ROW_BYTES, PLACE, OUT_ROW, LENGTH, OFFSET, HEAD, AHEAD, SKEW, LAST = range(35, 45)
 TOTALS, RING, RAW, WIDE, REST, COLUMN, POINTERS = range(45, 52)
 NUMBERS = 52
+
+# What averages are divided by: how many cells windows cover, or how many of these are present.
+BY_CELLS, BY_COUNTS = 1, 2
 
 # What a scan has found: a cell is missing; a result may be of nothing.
 MISSING, BARE = 1, 2
@@ -47,10 +51,16 @@ def point(n: Any, pointers: Any, at: int, first: int, count: int) -> None:
 
 @inner
 def merge(blind: int, careful: int, care: int, arguments: Any) -> int:
-    """Merge the listed rows; whether one lacks a cell. A loop blind to NaN is repeated with care if there is one."""
-    if care == 0 and call(blind, arguments) == 0:
+    """Merge the listed rows; whether one lacks a cell. A loop blind to NaN is repeated with care if there is one.
+
+    With care from the start, rows that were there before need not be reported again.
+    """
+    if care:
+        return call(careful, arguments)
+    if call(blind, arguments) == 0:
         return 0
-    return call(careful, arguments)
+    call(careful, arguments)
+    return 1
 
 
 @inner
@@ -70,24 +80,32 @@ def give_row(n: Any, levels: Any, heights: Any, number: int, k: int) -> int:
         row = n[WIDE]
     _, stride, extra, overlaps, stretches, _ = levels[last]
     spot = n[PLACE] + k * n[OUT_ROW]
-    at = n[COLUMN] * n[TOTAL]
     if stretches:
-        stretch_out(n, heights, row, spot, k, at)
+        stretch_out(n, heights, row, spot, k)
         return 0
     other = (row if overlaps else raw) + extra + n[HEAD]
     row += n[HEAD]
     skew = LINE - spot % LINE
     end = n[LENGTH] - LINE
-    if n[AVERAGE]:
+    if n[AVERAGE] == BY_CELLS:
+        at = n[COLUMN] * n[TOTAL]
         wide, inverse, high, low = n[WIDTHS] + at, n[INVERSES] + at, heights[k, 0], heights[k, 1]
         call(n[FINISH], (spot, row, stride, other, wide, inverse, high, low, n[OUT_ROW], skew, end))
+    elif n[AVERAGE] == BY_COUNTS:
+        call(n[FINISH], (spot, row, stride, other, counts_at(n, spot), n[OUT_ROW], skew, end))
     else:
         call(n[FINISH], (spot, row, stride, other, n[OUT_ROW], skew, end))
     return 0
 
 
 @inner
-def stretch_out(n: Any, heights: Any, row: int, spot: int, k: int, at: int) -> int:
+def counts_at(n: Any, spot: int) -> int:
+    """Where the counts are that belong to results from here on."""
+    return n[WIDTHS] + (spot - n[OUT]) // n[TOTAL] * n[INVERSES]
+
+
+@inner
+def stretch_out(n: Any, heights: Any, row: int, spot: int, k: int) -> int:
     """Widen a row into results, in whole lines; those at its ends, if they are not whole, by way of spare ones."""
     # Rows of results that are not whole lines begin differently each, unlike those of the workspace.
     head = spot % LINE
@@ -97,9 +115,12 @@ def stretch_out(n: Any, heights: Any, row: int, spot: int, k: int, at: int) -> i
     end = (length - 1) // LINE * LINE
     first = n[REST] if head else spot
     final = n[REST] + LINE if length % LINE else to + end
-    if n[AVERAGE]:
-        wide, inverse, high, low = n[WIDTHS] + at - head, n[INVERSES] + at - head, heights[k, 0], heights[k, 1]
+    if n[AVERAGE] == BY_CELLS:
+        at = n[COLUMN] * n[TOTAL] - head
+        wide, inverse, high, low = n[WIDTHS] + at, n[INVERSES] + at, heights[k, 0], heights[k, 1]
         call(n[FINISH], (to, first, final, row, wide, inverse, high, low, n[OUT_ROW], end))
+    elif n[AVERAGE] == BY_COUNTS:
+        call(n[FINISH], (to, first, final, row, counts_at(n, to), n[OUT_ROW], end))
     else:
         call(n[FINISH], (to, first, final, row, n[OUT_ROW], end))
     if head:
@@ -114,7 +135,7 @@ def give_rows(n: Any, levels: Any, heights: Any, first: int, end: int, found: in
     """Give merged rows; where cells are missing, whether a result may be of nothing."""
     for k in range(first, min(end, n[COUNT])):
         give_row(n, levels, heights, k - first, k)
-        if found and call(n[BARENESS], (n[PLACE] + k * n[OUT_ROW], n[LENGTH] - LINE)) != 0:
+        if found and not n[AVERAGE] and call(n[BARENESS], (n[PLACE] + k * n[OUT_ROW], n[LENGTH] - LINE)) != 0:
             found |= BARE
     return found
 
@@ -129,7 +150,7 @@ def scan_direct(n: Any, levels: Any, pointers: Any, heights: Any) -> int:
         arguments = (n[POINTERS], n[RAW] + n[OFFSET], n[ROOM], n[AHEAD], n[SKEW], n[LAST])
         care = merge(n[DIRECT], n[CAREFUL], care, arguments)
         found |= care
-        if n[AVERAGE] and found:
+        if n[AVERAGE] == BY_CELLS and found:
             return found
         found = give_rows(n, levels, heights, k, k + rows, found)
     return found
@@ -171,7 +192,9 @@ def scan_blocks(n: Any, levels: Any, pointers: Any, heights: Any) -> int:
         before = neutral
         for number in range(n[GROUPS]):
             first, end = group(n, number), group(n, number + 1)
-            if start + first >= n[COUNT] or (n[AVERAGE] and found):
+            if n[AVERAGE] == BY_CELLS and found:
+                return found
+            if start + first >= n[COUNT]:
                 break
             rows = end - first
             loops = PREFIX + n[GROUP] - rows
@@ -194,7 +217,7 @@ def scan_blocks(n: Any, levels: Any, pointers: Any, heights: Any) -> int:
 def scan_plane(n: Any, levels: Any, pointers: Any, heights: Any) -> int:
     """Merge windows over the last two axes of a source; ``levels`` as in ``scan_rows``.
 
-    Returns what was found; averages are given up where a cell is missing.
+    Returns what was found; averages by cells are given up where one is missing.
     """
     room, size, count = n[ROOM], n[TOTAL], n[ACROSS]
     n[TOTALS] = n[NEUTRAL] + room
@@ -226,6 +249,6 @@ def scan_plane(n: Any, levels: Any, pointers: Any, heights: Any) -> int:
             found |= scan_blocks(n, levels, pointers, heights)
         else:
             found |= scan_direct(n, levels, pointers, heights)
-        if n[AVERAGE] and found:
+        if n[AVERAGE] == BY_CELLS and found:
             return found
     return found

@@ -8,8 +8,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from windrow.kernels.scan_along_text import CELLS
 from windrow.kernels.scan_code import MOST_ROWS, Merge
-from windrow.kernels.scan_plane import GIVEN, NUMBERS, POINTERS, scan_plane
+from windrow.kernels.scan_plane import BY_CELLS, BY_COUNTS, GIVEN, NUMBERS, POINTERS, scan_plane
 from windrow.kernels.scan_text import LINE
 from windrow.kernels.vectors import vector_bytes
 from windrow.kernels.widening import widening
@@ -25,7 +26,7 @@ PAGE = 4096
 _NO_HEIGHTS = np.empty((0, 2), np.int64)
 
 
-class Divisors(NamedTuple):
+class Cells(NamedTuple):
     """How many cells windows cover along each of the two axes, and the inverses of that."""
 
     widths: NDArray[np.float64]
@@ -34,14 +35,14 @@ class Divisors(NamedTuple):
 
 
 @lru_cache(maxsize=16)
-def divisors(rows: int, down: Extent, columns: int, across: Extent) -> Divisors:
+def covered_cells(rows: int, down: Extent, columns: int, across: Extent) -> Cells:
     heights, widths = _covered(rows, down), _covered(columns, across)
     # Rows are read in whole lines, from before their first column.
     room = LINE // 8
     padded = np.ones(len(widths) + 2 * room)
     padded[room : room + len(widths)] = np.maximum(widths, 1)
     high = np.maximum(heights, 1).astype(np.float64)
-    return Divisors(padded, 1 / padded, np.stack([high, 1 / high], 1).view(np.int64))
+    return Cells(padded, 1 / padded, np.stack([high, 1 / high], 1).view(np.int64))
 
 
 def _covered(cells: int, extent: Extent) -> NDArray[np.int64]:
@@ -65,24 +66,24 @@ def _down(merge: Merge, height: int) -> tuple[int, ...]:
     return (0, 0, *suffixes, *prefixes, most, groups)
 
 
-def _across(merge: Merge, width: int, average: bool) -> tuple[int, NDArray[np.int64]]:
+def _across(merge: Merge, width: int, divisor: str) -> tuple[int, NDArray[np.int64]]:
     """The loop that finishes a row, and the levels as compiled code reads them: see ``scan_rows``."""
     size, overlaps = merge.kit.total, merge.rule in ("min", "max")
     lanes = min(vector_bytes(), LINE) // size
     levels = widening(width, overlaps, lanes if lanes <= MOST_LANES else 0)
     if not levels:
-        return merge.finish(1, False, average), np.array([(0, 0, 0, overlaps, False, size)], np.int64)
+        return merge.finish(1, False, divisor), np.array([(0, 0, 0, overlaps, False, size)], np.int64)
     rows = []
     for level in levels[:-1]:
-        loop = merge.join(level.rows, level.extra is not None) if level.rows else merge.stretch(level.width, False)
+        loop = merge.join(level.rows, level.extra is not None) if level.rows else merge.stretch(level.width)
         rows.append(
             (loop, level.before * size, (level.extra or 0) * size, overlaps, not level.rows, level.width * size)
         )
     level = levels[-1]
     rows.append((0, level.before * size, (level.extra or 0) * size, overlaps, not level.rows, level.width * size))
     if level.rows:
-        return merge.finish(level.rows, level.extra is not None, average), np.array(rows, np.int64)
-    return merge.stretch(level.width, average), np.array(rows, np.int64)
+        return merge.finish(level.rows, level.extra is not None, divisor), np.array(rows, np.int64)
+    return merge.stretch(level.width, divisor), np.array(rows, np.int64)
 
 
 class Layout(NamedTuple):
@@ -119,8 +120,6 @@ def workspace_bytes(height: int, plan: Layout) -> int:
 def _blank(rule: str, cell: str, columns: int) -> NDArray[Any]:
     """A row of cells that changes nothing."""
     dtype = np.dtype(cell)
-    if rule == "count":
-        return np.full(columns, np.nan, dtype)
     if rule not in ("min", "max"):
         return np.zeros(columns, dtype)
     if dtype.kind == "f":
@@ -130,22 +129,32 @@ def _blank(rule: str, cell: str, columns: int) -> NDArray[Any]:
 
 
 @lru_cache(maxsize=1024)
-def _code(merge: Merge, height: int, width: int, average: bool) -> tuple[tuple[int, ...], NDArray[np.int64]]:
+def _code(merge: Merge, height: int, width: int, divisor: str) -> tuple[tuple[int, ...], NDArray[np.int64]]:
     """A scan's numbers up to what averages are divided by, and the levels."""
-    loop, levels = _across(merge, width, average)
+    loop, levels = _across(merge, width, divisor)
     kit = merge.kit
+    average = 0 if not divisor else BY_CELLS if divisor == CELLS else BY_COUNTS
     return (*_down(merge, height), loop, average, merge.bare(), kit.fill, kit.cell, kit.total), levels
 
 
 def run_plane(
     merge: Merge, plan: Layout, arrays: tuple[NDArray[Any], NDArray[Any]], shape: tuple[int, int, int], down: Extent,
-    across: Extent, work: NDArray[np.uint8], divided: Divisors | None,
+    across: Extent, work: NDArray[np.uint8], divisors: Cells | NDArray[Any] | None,
 ) -> int:  # fmt: skip
-    """Merge windows over the last two axes; what was found: see ``scan_plane``."""
-    code, levels = _code(merge, down[2], across[2], divided is not None)
-    ends, heights = (0, 0), _NO_HEIGHTS
-    if divided is not None:
-        ends, heights = (place(divided.widths) + LINE, place(divided.inverses) + LINE), divided.heights
+    """Merge windows over the last two axes; what was found: see ``scan_plane``.
+
+    Averages are divided by the cells that windows cover, or by counts that have a line's room around them.
+    """
+    ends, heights, divisor = (0, 0), _NO_HEIGHTS, ""
+    if isinstance(divisors, Cells):
+        ends, heights, divisor = (
+            (place(divisors.widths) + LINE, place(divisors.inverses) + LINE),
+            divisors.heights,
+            CELLS,
+        )
+    elif divisors is not None:
+        ends, divisor = (place(divisors), divisors.itemsize), divisors.dtype.str
+    code, levels = _code(merge, down[2], across[2], divisor)
     address = -(-place(work) // LINE) * LINE
     blank = _blank(merge.rule, merge.cell, shape[2])
     pointers = np.empty(2 * GROUP + DIRECT, np.int64)

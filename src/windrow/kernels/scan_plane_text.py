@@ -75,7 +75,8 @@ class PlaneText(AlongText):
 
         new = range(rows, 2 * rows)
         names = ["below", "before", "after", "to"]
-        yield from self._function(names, 2 * rows, range(2 * rows), new, body, careful, outputs=rows)
+        checked = new if careful else range(2 * rows)
+        yield from self._function(names, 2 * rows, checked, new, body, careful, outputs=rows)
 
     def _function(
         self, rows_of_totals: Sequence[str], rows: int, checked: Sequence[int], asked: Sequence[int],

@@ -43,7 +43,7 @@ class LoopText:
         self.cell = Vector(cell, self.total.lanes)
         self.parts = LINE // register
         self.register = register
-        self.checked = self.cell.floating and rule not in ("carried", "count")
+        self.checked = self.cell.floating and rule != "carried"
         self.top = ""
         self.identity = self.total.all(_identity(rule, total))
 
@@ -215,15 +215,11 @@ class LoopText:
         yield f" %gone{tag} = icmp ne i{cell.lanes} %flags{tag}, 0"
 
     def _contribution(self, name: str, line: str, part: int, careful: bool) -> Iterator[str]:
-        """Cells of one register of totals: converted, squared or counted; where careful, NaN becomes the identity."""
+        """Cells of one register of totals: converted or squared; where careful, NaN becomes the identity."""
         cell, total = self.cell, self.total
         yield f" %place{name} = getelementptr i8, ptr {line}, i64 {part * cell.bytes * cell.lanes}"
         yield f" %cell{name} = load {cell.text}, ptr %place{name}, align {cell.bytes}"
         value = f"%cell{name}"
-        if self.rule == "count":
-            yield f" %there{name} = fcmp ord {cell.text} {value}, zeroinitializer"
-            yield f" %value{name} = zext <{cell.lanes} x i1> %there{name} to {total.text}"
-            return
         if cell.bytes != total.bytes:
             change = "fpext" if cell.floating else "sext" if cell.signed else "zext"
             if total.floating and not cell.floating:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -16,9 +17,10 @@ from numpy.typing import NDArray
 
 from windrow.errors import DataError
 from windrow.kernels.geometry import clipped_counts, outer_product
-from windrow.kernels.scan_axes import Axis, average_all, clipped, scan_all
+from windrow.kernels.scan_axes import Axis, average_all, average_plan, clipped, scan_all, workspace
 from windrow.kernels.scan_divide import divide, share_out
 from windrow.kernels.scan_plane import BARE, MISSING
+from windrow.kernels.scan_text import LINE
 from windrow.kernels.sweep import Sweep
 
 LARGEST = 2**63 - 1
@@ -92,9 +94,13 @@ def window_average(
     values = _with_nan(_native(values), present)
     result = _result(sweeps, np.float64, out)
     axes = _axes(values, sweeps)
-    sensible = result.size and values.size and min(axis.width for axis in axes) > 0
-    if sensible and average_all(values, axes, result):
-        return Extremes(result, _empty(0, result, 0.0, values, sweeps))
+    plan = average_plan(axes) if result.size and values.size else None
+    if plan is not None:
+        if average_all(values, axes, plan, result):
+            return Extremes(result, _empty(0, result, 0.0, values, sweeps))
+        counts = _count(values, sweeps, passing=True)
+        average_all(values, axes, plan, result, counts)
+        return Extremes(result, None if counts.min() else counts == 0)
     if not _run("sum", values, axes, result, 0.0):
         share_out(result, clipped_counts(values.shape, sweeps), result)
         return Extremes(result, _empty(0, result, 0.0, values, sweeps))
@@ -156,8 +162,13 @@ def _with_nan(values: NDArray[Any], present: NDArray[np.bool_] | None) -> NDArra
     return values if present is None else np.where(present, values, values.dtype.type(np.nan))
 
 
-def _axes(values: NDArray[Any], sweeps: Sequence[Sweep]) -> list[Axis]:
-    return [clipped(cells, sweep) for cells, sweep in zip(values.shape, sweeps, strict=True)]
+def _axes(values: NDArray[Any], sweeps: Sequence[Sweep]) -> tuple[Axis, ...]:
+    return _clipped_axes(values.shape, tuple(sweeps))
+
+
+@lru_cache(maxsize=256)
+def _clipped_axes(shape: tuple[int, ...], sweeps: tuple[Sweep, ...]) -> tuple[Axis, ...]:
+    return tuple(clipped(cells, sweep) for cells, sweep in zip(shape, sweeps, strict=True))
 
 
 def _window_cells(axes: Sequence[Axis]) -> int:
@@ -174,7 +185,7 @@ def _result(sweeps: Sequence[Sweep], dtype: Any, out: NDArray[Any] | None) -> ND
     return out
 
 
-def _run(rule: str, values: NDArray[Any], axes: Sequence[Axis], out: NDArray[Any], identity: Any) -> int:
+def _run(rule: str, values: NDArray[Any], axes: tuple[Axis, ...], out: NDArray[Any], identity: Any) -> int:
     """Scan; what was found, see ``scan_plane``."""
     if not values.size or min(axis.width for axis in axes) <= 0:
         out.fill(identity)
@@ -188,14 +199,24 @@ def _float_sum(rule: str, values: NDArray[Any], sweeps: Sequence[Sweep], out: ND
     return Sums(result, _count(values, sweeps) if missing else None)
 
 
-def _count(values: NDArray[Any], sweeps: Sequence[Sweep]) -> NDArray[Any]:
-    """Counts of present values, in as few bytes as hold them, so that many are added at once."""
+def _count(values: NDArray[Any], sweeps: Sequence[Sweep], passing: bool = False) -> NDArray[Any]:
+    """Counts of present values, in as few bytes as hold them, so that many are added at once.
+
+    What is only ``passing`` stands in memory that the next such counts overwrite.
+    """
     axes = _axes(values, sweeps)
-    result = _result(sweeps, np.min_scalar_type(_window_cells(axes)), None)
-    if values.dtype.kind == "f":
-        _run("count", values, axes, result, 0)
-    else:
-        _run("sum", (values if values.dtype.kind == "b" else ~np.isnat(values)).view(np.uint8), axes, result, 0)
+    dtype = np.min_scalar_type(_window_cells(axes))
+    shape = [sweep.count for sweep in sweeps]
+    # Loops that divide by counts read whole lines, from before the first one.
+    size = math.prod(shape) * dtype.itemsize + 2 * LINE
+    memory = workspace("counts", size) if passing else np.empty(size, np.uint8)
+    result = memory[LINE:-LINE].view(dtype).reshape(shape)
+    present = values
+    if values.dtype.kind != "b":
+        present = workspace("presence", values.size).view(np.bool_).reshape(values.shape)
+        # What is missing, be it NaN or NaT, is not equal to itself.
+        np.equal(values, values, out=present)
+    _run("sum", present.view(np.uint8), axes, result, 0)
     return result
 
 
@@ -224,7 +245,7 @@ def _may_overflow(values: NDArray[Any], cells: int) -> bool:
     return max(int(values.max()), -int(values.min())) * cells > LARGEST
 
 
-def _check_overflow(values: NDArray[Any], axes: Sequence[Axis], result: NDArray[Any]) -> None:
+def _check_overflow(values: NDArray[Any], axes: tuple[Axis, ...], result: NDArray[Any]) -> None:
     """Sum the upper and lower halves of the integers apart: neither can overflow, and together they are exact."""
     half = values.dtype.type(32)
     low = np.empty_like(result)
@@ -263,7 +284,7 @@ def _empty(
     found: int, result: NDArray[Any], identity: Any, cells: NDArray[Any], sweeps: Sequence[Sweep]
 ) -> NDArray[np.bool_] | None:
     """Where windows hold nothing, after a scan that has found this; ``cells`` can tell which of them are there."""
-    outside = _may_be_bare(cells.shape, sweeps)
+    outside = _may_be_bare(cells.shape, tuple(sweeps))
     if not found & MISSING:
         return extents(cells.shape, sweeps) == 0 if outside else None
     # Only a window that shows the identity may hold nothing.
@@ -273,7 +294,8 @@ def _empty(
     return empty if empty.any() else None
 
 
-def _may_be_bare(shape: Sequence[int], sweeps: Sequence[Sweep]) -> bool:
+@lru_cache(maxsize=256)
+def _may_be_bare(shape: tuple[int, ...], sweeps: tuple[Sweep, ...]) -> bool:
     """Whether a window lies outside the input."""
     return any(_reaches_out(cells, sweep) for cells, sweep in zip(shape, sweeps, strict=True))
 
