@@ -67,6 +67,7 @@ def main(folder: Path) -> None:
     move_windows(database)
     total(database)
     save(database, folder)
+    move_frames(database, folder)
     for _ in deadly.deaths.iterdir():
         print("a worker died")
     database.close()
@@ -153,6 +154,41 @@ def save(database: wr.Database, folder: Path) -> None:
     tables = [table.sort_by([("x", "ascending"), ("y", "ascending")]) for table in tables]
     if not grids[0].identical(grids[1]) or not tables[0].equals(tables[1]):
         raise AssertionError("a saved file does not hold the results")
+
+
+def move_frames(database: wr.Database, folder: Path) -> None:
+    """Frames over rows whose workers die on the way, by the builder and in SQL."""
+    session = database.engine.spark().session
+    rows = session.range(0, 40_000, 1, 4).selectExpr("id as b", "if(id % 10 = 0, null, id * 7919 % 241) as a")
+    numbers = np.arange(40_000)
+    values = np.ma.masked_array(numbers * 7919 % 241, numbers % 10 == 0)
+    medians = wr.framed(values, "median", lo=numbers - 99, hi=numbers + 1, method="naive")
+    kinds = wr.framed(values, "count_distinct", lo=numbers - 99, hi=numbers + 1, method="naive")
+    over = "over (order by b rows 99 preceding)"
+    text = f"select b, median(a) {over} as m, count(distinct a) {over} as k from mortal"
+    for name in ("builder", "sql"):
+        marker = folder / f"frames-{name}"
+
+        def die(batches: Any, marker: Path = marker) -> Any:
+            for batch in batches:
+                yield batch
+                try:
+                    marker.touch(exist_ok=False)
+                except FileExistsError:
+                    continue
+                os.kill(os.getpid(), signal.SIGKILL)
+
+        mortal = rows.mapInArrow(die, rows.schema)
+        if name == "sql":
+            mortal.createOrReplaceTempView("mortal")
+            found = database.sql(text)
+        else:
+            found = wr.frames(mortal).order_by("b").rows(-99, 0).agg(m=wr.median("a"), k=wr.count_distinct("a"))
+        table = found.orderBy("b").toArrow()
+        check(marker.exists(), True)
+        # The first frame has no value, and so no median.
+        np.testing.assert_array_equal(table["m"].to_numpy(), medians)
+        np.testing.assert_array_equal(table["k"].to_numpy(), kinds)
 
 
 def check(found: Any, expected: Any) -> None:
