@@ -84,7 +84,7 @@ def holes_code(tile: Tile, tables: Tables, pitch: int, stride: int, lanes: int, 
     alone = sum(width > 1 for width in tile.width) < 2
     if cells > MOST_CELLS or (alone and cells > MOST_CELLS_ALONE and not tables.interpolates):
         return None
-    most = min(cells - 1, ceil(0.1 * cells + 4 * sqrt(0.09 * cells)))
+    most = min(cells - 1, ceil(0.1 * cells + 4.6 * sqrt(0.09 * cells)))
     above = tables.slope < 0.5
     choices = []
     for missing in range(most + 1):
