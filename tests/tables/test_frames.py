@@ -325,6 +325,9 @@ def test_intervals_are_read() -> None:
 
 
 REMOTE = """
+import sys
+
+import numpy as np
 from pyspark.sql import SparkSession, functions as F
 import windrow as wr
 
@@ -343,6 +346,21 @@ try:
     wr.frames(df).order_by("idd").rows(-1, 0).agg(n=wr.count())
 except wr.UnknownNameError as error:
     assert "'id'" in str(error)
+df.createOrReplaceTempView("t")
+over = "over (order by id rows 9 preceding)"
+db = wr.connect(sys.argv[1], spark=spark)
+third = db.sql(f"select id, median(v) {over} as m from t order by id").collect()
+assert [r.m for r in third] == [r.m for r in first], "SQL differs"
+called = "windrow_frames(table(t) with single partition order by id, aggregates => 'median(v) as m', "
+fourth = db.sql(f"select * from {called} frame => 'rows between 9 preceding and current row')").orderBy("id")
+assert [r.m for r in fourth.collect()] == [r.m for r in first], "the table function differs"
+db.create("A", "<v: float64> [x=0:9:5]").write({"v": np.arange(10.0)})
+assert db.sql("select x, median(v) over (order by x rows 2 preceding) as m from A order by x").collect()[9].m == 8
+assert db.array("A").window(x=3).agg(s=wr.sum("v")).compute()["s"][0] == 3
+try:
+    wr.connect(sys.argv[1], spark=spark, engine="spark").array("A").window(x=3).agg(s=wr.sum("v")).compute()
+except wr.MachineError as error:
+    assert "through Spark Connect" in str(error)
 print("remote sessions work:", type(df).__module__)
 spark.stop()
 """
@@ -362,7 +380,12 @@ def test_spark_connect(tmp_path: Path) -> None:
     script = tmp_path / "remote.py"
     script.write_text(REMOTE)
     done = subprocess.run(
-        [sys.executable, str(script)], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=380
+        [sys.executable, str(script), str(tmp_path / "store")],
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=380,
     )
     assert done.returncode == 0, done.stderr[-3000:]
     assert "pyspark.sql.connect" in done.stdout

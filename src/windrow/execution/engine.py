@@ -92,6 +92,8 @@ class Engine:
     def goes_to_spark(self, touched_bytes: int) -> bool:
         if self.name != "auto":
             return self.name == "spark"
+        if self._session_is_remote:
+            return False  # it can be asked for rows, but not to compute arrays
         pays_from = RUNNING_SPARK_PAYS_FROM if self.spark_is_running else SPARK_PAYS_FROM
         return touched_bytes >= pays_from
 
@@ -100,6 +102,12 @@ class Engine:
         from windrow.execution.session import active_session
 
         return self._session is not None or active_session() is not None
+
+    @property
+    def _session_is_remote(self) -> bool:
+        from windrow.execution.session import is_remote
+
+        return self._session is not None and is_remote(self._session)
 
     def spark(self) -> SparkExecutor:
         with self._lock:

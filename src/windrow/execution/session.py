@@ -49,6 +49,11 @@ class _Started:
     lock = threading.Lock()
 
 
+def is_remote(session: SparkSession) -> bool:
+    """Whether a session is one of Spark Connect, whose JVM is elsewhere."""
+    return type(session).__module__.startswith("pyspark.sql.connect")
+
+
 def acquire_session(workers: int, memory: int) -> tuple[SparkSession, bool]:
     """A session to use, and whether it is windrow's own, to be given back with ``release_session``."""
     with _Started.lock:

@@ -7,6 +7,7 @@ that Spark does try again.
 
 from __future__ import annotations
 
+import os
 import pickle
 import re
 import threading
@@ -28,9 +29,11 @@ from windrow.execution.executor import (
     check_memory,
     is_sort_key,
 )
+from windrow.execution.session import is_remote
 from windrow.model.schema import CHUNK_COLUMN
 
 if TYPE_CHECKING:
+    from pyspark import SparkContext
     from pyspark.sql import DataFrame, SparkSession
 
 _RECEIPT = "receipt binary"
@@ -40,6 +43,14 @@ _FAILURE = pa.field(f"{CHUNK_COLUMN} failure", pa.binary())
 _POLL_SECONDS = 0.05
 _RAISED = re.compile(r"windrow\.errors\.(?P<kind>\w+): (?P<message>.+)")
 """A windrow error in a Python worker's trace, from a function that makes a frame and so has no receipt to put it in."""
+
+
+def _workers(session: SparkSession) -> int:
+    """How many tasks run at a time; a remote session does not tell, and is taken to have as many as this machine."""
+    if is_remote(session):
+        return len(os.sched_getaffinity(0))
+    return max(1, int(session.sparkContext.defaultParallelism))
+
 
 RowFunction = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
@@ -51,7 +62,7 @@ class SparkExecutor:
 
     def __init__(self, session: SparkSession, memory: int, progress: Progress, cancellation: Cancellation) -> None:
         self.session = session
-        self.workers = max(1, int(session.sparkContext.defaultParallelism))
+        self.workers = _workers(session)
         self.memory = memory
         self._progress = progress
         self._cancellation = cancellation
@@ -66,7 +77,7 @@ class SparkExecutor:
             return []
         # One partition a task; Spark keeps the order of partitions in what it collects.
         pickled = _pickled(job.tasks)
-        context = self.session.sparkContext
+        context = self._context()
         outcomes = context.parallelize(pickled, len(pickled)).map(_guarded(job.function))
         return _opened(self._collect(job.label, outcomes.collect))
 
@@ -117,9 +128,16 @@ class SparkExecutor:
         numbers = self.session.range(0, len(held), 1, max(1, len(held)))
         return numbers.mapInArrow(rows, from_arrow_schema(fields))
 
+    def _context(self) -> SparkContext:
+        """What jobs are started, watched and stopped by."""
+        if is_remote(self.session):
+            hint = 'Connect with engine="local", or with a session that runs in this process'
+            raise MachineError("arrays cannot be computed through Spark Connect", hint=hint)
+        return self.session.sparkContext
+
     def _collect(self, label: str, action: Callable[[], list[Any]]) -> list[Any]:
         """Run a Spark action in a thread of its own, reporting progress, until it ends or is cancelled."""
-        context = self.session.sparkContext
+        context = self._context()
         check = self._cancellation.watch(label)
         group = f"windrow-{uuid.uuid4().hex}"
         result: list[Any] = []

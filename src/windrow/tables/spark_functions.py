@@ -12,6 +12,8 @@ from pyspark.sql.types import StructField, StructType
 from pyspark.sql.udtf import AnalyzeResult, UserDefinedTableFunction
 from pyspark.util import PythonEvalType
 
+from windrow.execution.session import is_remote
+
 
 @dataclass
 class Analysed(AnalyzeResult):
@@ -32,9 +34,12 @@ def register_table_function(session: SparkSession, name: str, handler: type) -> 
     PySpark's ``arrow_udtf`` refuses handlers that have an ``analyze``, but Spark itself runs them: its planner asks
     ``analyze`` and its workers pass the answer to the handler, whatever the batches are.
     """
+    # PySpark has one class for plain sessions and one for remote ones, which no session there is without.
+    made: Any = UserDefinedTableFunction
+    if is_remote(session):
+        made = sys.modules["pyspark.sql.connect.udtf"].UserDefinedTableFunction
     kind = PythonEvalType.SQL_ARROW_UDTF
-    function = UserDefinedTableFunction(handler, returnType=None, name=name, evalType=kind, deterministic=True)
-    session.udtf.register(name, function)
+    session.udtf.register(name, made(handler, returnType=None, name=name, evalType=kind, deterministic=True))
 
 
 def is_one_of_several_tasks() -> bool:
