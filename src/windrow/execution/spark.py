@@ -140,6 +140,8 @@ class SparkExecutor:
         context = self._context()
         check = self._cancellation.watch(label)
         group = f"windrow-{uuid.uuid4().hex}"
+        # Not Thread.join, which takes a thread for ended when it is interrupted itself.
+        ended = threading.Event()
         result: list[Any] = []
         failure: list[BaseException] = []
 
@@ -149,17 +151,18 @@ class SparkExecutor:
                 result.extend(action())
             except BaseException as error:
                 failure.append(error)
+            finally:
+                ended.set()
 
-        thread = threading.Thread(target=work, name="windrow-spark", daemon=True)
-        thread.start()
+        threading.Thread(target=work, name="windrow-spark", daemon=True).start()
         try:
-            while thread.is_alive():
-                thread.join(_POLL_SECONDS)
+            while not ended.wait(_POLL_SECONDS):
                 self._report(label, group)
                 check()
+            self._report(label, group)
         except BaseException:
             context.cancelJobGroup(group)
-            thread.join(10)
+            ended.wait(10)
             raise
         if failure:
             raise explained(label, failure[0]) from failure[0]
