@@ -11,7 +11,6 @@ from windrow.kernels.fast import fast_windows
 from windrow.kernels.frame_distinct import distinct_frames
 from windrow.kernels.frame_family import family_of
 from windrow.kernels.frame_mode import mode_frames
-from windrow.kernels.frame_order import regular_offsets
 from windrow.kernels.frame_ranges import fold_ranges
 from windrow.kernels.frame_select import select_frames
 from windrow.kernels.frame_spans import Spans
@@ -56,7 +55,7 @@ def _holistic(operation: str, values: Array, spans: Spans, ranks: RankTable | No
 
 
 def _folded(operation: str, values: Array, spans: Spans) -> Array:
-    offsets = regular_offsets(spans)
+    offsets = spans.offsets
     if offsets is None or (operation == "sum" and values.dtype.kind != "f" and may_overflow(values, spans)):
         return fold_ranges(operation, values, spans)
     outcome = fast_windows(operation, values, None, [Sweep(0, spans.count, *offsets)])

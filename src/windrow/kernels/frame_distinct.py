@@ -25,6 +25,7 @@ from windrow.kernels.frame_codes import (
 )
 from windrow.kernels.frame_order import AS_THEY_COME, best_path, order_by, rises, sliding_path
 from windrow.kernels.frame_spans import Spans
+from windrow.kernels.frame_survey import bounds_at
 from windrow.kernels.jit import inner, kernel
 
 Array = npt.NDArray[Any]
@@ -44,7 +45,9 @@ def distinct_frames(values: Array, spans: Spans) -> npt.NDArray[np.int64]:
     bits = values.view(np.int64)
     path = sliding_path(spans)
     if path.slides(spans) and close is not None and close[1] <= FEW:
-        if spans.whole and not len(path.order):
+        if spans.offsets is not None:
+            _windows_close(bits, close[0], close[1], *spans.offsets, out)
+        elif spans.whole and not len(path.order):
             _slide_close(bits, close[0], close[1], spans.begin[0], spans.end[0], out)
         else:
             _slide_counters(bits, close[0], close[1], spans.begin, spans.end, path.order, out)
@@ -56,7 +59,7 @@ def distinct_frames(values: Array, spans: Spans) -> npt.NDArray[np.int64]:
         return out
     previous = _previous(bits, close, spans.most)
     if path.slides(spans):
-        _slide_links(previous, next_rows(previous), spans.begin[0], spans.end[0], path.order, out)
+        _slide_links(previous, next_rows(previous), *spans.one_range(), path.order, out)
     else:
         order = AS_THEY_COME if rises(spans.end[0]) else order_by(spans.end[0], spans.rows)
         _by_end(previous, spans.begin[0], spans.end[0], order, out)
@@ -68,6 +71,25 @@ def _previous(bits: Array, close: tuple[int, int] | None, most: int) -> Array:
     if most <= NEAR and most * 8 <= len(bits):
         return previous_near(bits, max(MANY, most))
     return previous_rows(bits) if close is None else previous_close(bits, *close)
+
+
+@kernel
+def _windows_close(values: Array, low: int, span: int, start: int, stop: int, out: Array) -> None:
+    """Windows: from one to the next at most one row comes, and one leaves."""
+    counts = np.zeros(span, np.int32)
+    distinct = _count(values, low, max(0, start), min(len(values), stop), counts, np.int32(1))
+    rows = np.uint64(len(values))
+    for k in range(len(out)):
+        came, left = np.uint64(k + stop), np.uint64(k + start - 1)  # before the first row is behind the last, too
+        if came < rows:
+            code = np.uint64(values[came] - low)
+            distinct += counts[code] == 0
+            counts[code] += 1
+        if left < rows and k > 0:
+            code = np.uint64(values[left] - low)
+            counts[code] -= 1
+            distinct -= counts[code] == 0
+        out[k] = distinct
 
 
 @kernel
@@ -141,11 +163,13 @@ def _count(values: Array, low: int, first: int, last: int, counts: Array, by: in
 
 
 @kernel
-def _slide_links(previous: Array, following: Array, begin: Array, end: Array, order: Array, out: Array) -> None:
+def _slide_links(
+    previous: Array, following: Array, begin: Array, end: Array, start: int, stop: int, order: Array, out: Array
+) -> None:
     first = last = distinct = np.int64(0)
     for j in range(len(out)):
         k = order[j] if len(order) else j
-        lo, hi = begin[k], end[k]
+        lo, hi = bounds_at(begin, end, start, stop, len(previous), k)
         if lo >= last or hi <= first:
             first = last = lo
             distinct = 0

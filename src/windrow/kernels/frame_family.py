@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from windrow.kernels.frame_spans import Spans
+from windrow.kernels.frame_spans import Spans, Starts, Windows
 from windrow.kernels.jit import kernel
 
 Array = npt.NDArray[Any]
@@ -21,27 +21,38 @@ WORTH = 2
 
 
 class Family:
-    """Windows that slide, and which of them each frame is."""
+    """Windows that slide, and where each frame would start if it were whole."""
 
-    def __init__(self, windows: Spans, member: npt.NDArray[np.int32], lowest: int) -> None:
-        self.windows, self.member, self.lowest = windows, member, lowest
+    def __init__(self, windows: Spans, starts: Array, lowest: int) -> None:
+        self.windows, self.starts, self.lowest = windows, starts, lowest
 
     def results(self, found: Array) -> Array:
         """The frames' results from those of the windows."""
-        return _taken(found, self.member, self.lowest)
+        out = np.empty(len(self.starts), found.dtype)
+        _taken(found, self.starts, self.lowest, out)
+        return out
 
 
 def family_of(spans: Spans) -> Family | None:
     """The windows of frames that are all of one length, and not as they come already."""
-    length = spans.most
-    if not spans.whole or length == 0 or spans.rows >= 2**31:
+    if not spans.whole or spans.most == 0 or spans.rows >= 2**31:
         return None
+    starts = spans.starts or _starts(spans)
+    if starts is None:
+        return None
+    # What begins behind the last row is as empty as what ends before the first.
+    lowest, highest = max(starts.first, -starts.length), min(starts.last, spans.rows)
+    if highest - lowest >= WORTH * spans.count:
+        return None
+    windows = Windows(highest - lowest + 1, spans.rows, lowest, lowest + starts.length - 1)
+    return Family(windows, starts.place, lowest)
+
+
+def _starts(spans: Spans) -> Starts | None:
+    """Where frames that are cut off already would start; None unless they are of one length, and do not slide."""
     member = np.empty(spans.count, np.int32)
-    lowest, highest, slides = _members(spans.begin[0], spans.end[0], length, spans.rows, member)
-    if slides or highest - lowest >= WORTH * spans.count:
-        return None
-    begin, end = _windows(lowest, highest + 1, length, spans.rows)
-    return Family(Spans(begin[None], end[None], spans.rows), member, lowest)
+    lowest, highest, slides = _members(spans.begin[0], spans.end[0], spans.most, spans.rows, member)
+    return None if slides else Starts(member, int(lowest), int(highest), spans.most)
 
 
 @kernel
@@ -66,18 +77,7 @@ def _members(begin: Array, end: Array, length: int, rows: int, member: Array) ->
 
 
 @kernel
-def _windows(lowest: int, stop: int, length: int, rows: int) -> tuple[Array, Array]:
-    """Where the windows that start from ``lowest`` to before ``stop`` begin and end."""
-    begin, end = np.empty(stop - lowest, np.int64), np.empty(stop - lowest, np.int64)
-    for start in range(lowest, stop):
-        begin[start - lowest] = min(max(start, 0), rows)
-        end[start - lowest] = min(max(start + length, 0), rows)
-    return begin, end
-
-
-@kernel
-def _taken(found: Array, member: Array, lowest: int) -> Array:
-    out = np.empty(len(member), found.dtype)
-    for k in range(len(member)):
-        out[k] = found[np.uint64(member[k] - lowest)]
-    return out
+def _taken(found: Array, starts: Array, lowest: int, out: Array) -> None:
+    last = len(found) - 1
+    for k in range(len(out)):
+        out[k] = found[np.uint64(min(max(starts[k] - lowest, 0), last))]

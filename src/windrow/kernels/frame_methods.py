@@ -63,7 +63,7 @@ def frame_outcome(
         from windrow.kernels.frame_auto import compute_frames
 
         found = compute_frames(operation, values, spans, ranks)
-        return Outcome(found, found, None if operation in ("distinct", "mode") else spans.sizes)
+        return Outcome(found, found, None)
     if operation == "select":
         from windrow.kernels.frame_quantile import quantile_frames
 

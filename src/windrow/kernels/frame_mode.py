@@ -7,6 +7,7 @@ next. With many values, these are ranked block by block, and a tournament of cou
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numba
@@ -15,9 +16,11 @@ import numpy.typing as npt
 
 from windrow.kernels.frame_blocks import Room, block_end, rank_rows, room
 from windrow.kernels.frame_codes import span_of
-from windrow.kernels.frame_order import best_path, regular_offsets
+from windrow.kernels.frame_lanes import fit_lanes, lane_modes
+from windrow.kernels.frame_order import best_path
 from windrow.kernels.frame_short import LONGEST, short_modes
-from windrow.kernels.frame_spans import Spans
+from windrow.kernels.frame_spans import Spans, uncut
+from windrow.kernels.frame_survey import bounds_at
 from windrow.kernels.jit import inner, kernel
 from windrow.kernels.keys import keys_of
 
@@ -25,6 +28,8 @@ Array = npt.NDArray[Any]
 
 FEW = 1 << 10
 """Counters of so many values are quickly scanned."""
+SIDE_BY_SIDE = 1 << 12
+"""Rows of windows that are counted side by side; with more, to begin takes too long."""
 TOGETHER = 32
 """Counters that a scan looks at together."""
 UNKNOWN = -1
@@ -40,11 +45,12 @@ def mode_frames(values: Array, spans: Spans) -> Array:
         # The fewer bytes there are to scan, the better; a multiple of what is looked at together.
         counts = np.zeros(-(-close[1] // TOGETHER) * TOGETHER, np.uint8 if spans.most < 255 else np.int32)
         bits = values.view(np.int64)
-        offsets = regular_offsets(spans) if spans.most <= LONGEST else None
-        if offsets is not None:
-            _short(bits, close[0], counts, spans, offsets, having, modes)
+        if spans.most <= LONGEST and spans.offsets is not None:
+            _side_by_side(short_modes, bits, close, counts, spans, having, modes)
+        elif fit_lanes(spans, close[1], SIDE_BY_SIDE):
+            _side_by_side(lane_modes, bits, close, counts, spans, having, modes)
         elif spans.whole and not len(path.order):
-            _slide_one(bits, close[0], counts, spans.begin[0], spans.end[0], having, modes)
+            _slide_one(bits, close[0], counts, *spans.one_range(), having, modes)
         else:
             _slide(bits, close[0], counts, spans.begin, spans.end, path.order, having, modes)
         return modes.view(values.dtype)
@@ -54,18 +60,18 @@ def mode_frames(values: Array, spans: Spans) -> Array:
     return keys.values(found)[0]
 
 
-def _short(
-    values: Array, low: int, counts: Array, spans: Spans, offsets: tuple[int, int], having: Array, modes: Array
-) -> None:
-    """Short windows side by side, and one after the other those that are cut off at either end."""
-    start, stop = offsets
-    first = min(max(0, -start), spans.count)
-    last = max(first, min(spans.count, spans.rows - stop))
-    short_modes(values[first + start : last + stop], low, stop - start + 1, modes[first:last])
+def _side_by_side(
+    way: Callable[..., None], values: Array, close: tuple[int, int], counts: Array, spans: Spans, having: Array,
+    modes: Array,
+) -> None:  # fmt: skip
+    """Whole windows side by side, and one after the other those that are cut off at either end."""
+    start, stop = spans.offsets or (0, 0)
+    first, last = uncut(spans)
+    way(values[first + start :], *close, stop - start + 1, modes[first:last])
     for part in (slice(0, first), slice(last, spans.count)):
         counts[:] = 0
         having[:] = 0
-        _slide_one(values, low, counts, spans.begin[0, part], spans.end[0, part], having, modes[part])
+        _slide_one(values, close[0], counts, *spans.one_range(part.start), having, modes[part])
 
 
 @numba.njit(nogil=True, inline="always")
@@ -100,12 +106,14 @@ def _removed(code: Any, counts: Array, having: Array, best: int, mode: int) -> A
 
 
 @kernel
-def _slide_one(values: Array, low: int, counts: Array, begin: Array, end: Array, having: Array, modes: Array) -> None:
+def _slide_one(
+    values: Array, low: int, counts: Array, begin: Array, end: Array, start: int, stop: int, having: Array, modes: Array
+) -> None:
     """One range, frames as they come."""
     first = last = best = np.int64(0)
     mode = np.int64(UNKNOWN)
     for k in range(len(modes)):
-        lo, hi = begin[k], end[k]
+        lo, hi = bounds_at(begin, end, start, stop, len(values), k)
         if lo >= last or hi <= first:
             while first < last:
                 counts[np.uint64(values[np.uint64(first)] - low)] = 0

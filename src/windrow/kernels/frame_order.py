@@ -76,27 +76,6 @@ def best_path(spans: Spans) -> Path:
     return strips if strips.moves < path.moves else path
 
 
-def regular_offsets(spans: Spans) -> tuple[int, int] | None:
-    """(start, stop) if frame k holds the rows from k + start to k + stop, as far as there are any."""
-    if not spans.whole or spans.count == 0:
-        return None
-    middle = spans.count // 2
-    start, stop = int(spans.begin[0, middle]) - middle, int(spans.end[0, middle]) - 1 - middle
-    if stop < start or not _is_regular(spans.begin[0], spans.end[0], start, stop, spans.rows):
-        return None
-    return start, stop
-
-
-@kernel
-def _is_regular(begin: Array, end: Array, start: int, stop: int, rows: int) -> bool:
-    for k in range(len(begin)):
-        first, last = min(max(k + start, 0), rows), min(max(k + stop + 1, 0), rows)
-        # Of an empty frame it does not matter where it is.
-        if (begin[k] != first or end[k] != last) and (begin[k] != end[k] or first < last):
-            return False
-    return True
-
-
 @kernel
 def count_moves(begin: Array, end: Array, order: Array) -> Any:
     """How many rows come and go between frames in this order, if frames may begin anew, and if they may not."""

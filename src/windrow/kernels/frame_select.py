@@ -1,5 +1,6 @@
-"""Order statistics of frames, whatever the frames: five ways, of which the cheapest is taken.
+"""Order statistics of frames, whatever the frames: six ways, of which the cheapest is taken.
 
+- Windows of up to a thousand rows over few values: many side by side.
 - Frames at regular offsets are windows, for which networks on lanes and sets of bits are there already.
 - Few values and frames that slide: a counter for each value, and a walk from the last answer.
 - Many values and frames that slide: sets of ranks, block by block.
@@ -16,9 +17,11 @@ import numpy.typing as npt
 
 from windrow.kernels.frame_bitset import bitset_select
 from windrow.kernels.frame_codes import span_of
-from windrow.kernels.frame_order import Path, regular_offsets, sliding_path
+from windrow.kernels.frame_lanes import exact_lanes, fit_lanes, lane_select
+from windrow.kernels.frame_order import Path, sliding_path
 from windrow.kernels.frame_quantile import quantile_frames
-from windrow.kernels.frame_spans import Spans
+from windrow.kernels.frame_spans import Spans, uncut
+from windrow.kernels.frame_survey import bounds_at
 from windrow.kernels.frame_wavelet import wavelet_select
 from windrow.kernels.jit import inner, kernel
 from windrow.kernels.keys import keys_of
@@ -33,6 +36,10 @@ FEW = 1 << 12
 """Counters of so many values are quickly walked."""
 SPARSE = 4
 """Counters are walked quickly while frames have at least one row for so many of them."""
+SIDE_BY_SIDE = 1 << 10
+"""Rows of windows that are counted side by side; with more, a walk along counters is as short."""
+NETWORKS = 124
+"""Rows of windows that networks on lanes sort."""
 SHORT = 24
 """Rows of frames that are quickly sorted, each on its own."""
 
@@ -40,8 +47,11 @@ SHORT = 24
 def select_frames(values: Array, spans: Spans, ranks: RankTable) -> Array:
     """The order statistic of every frame, as a float64 if ``ranks`` interpolates, else as a value."""
     close = span_of(values)
+    if close is not None and fit_lanes(spans, close[1], SIDE_BY_SIDE) and exact_lanes(close[0]):
+        return _select_lanes(values, close, spans, ranks)
     few = close is not None and close[1] <= min(FEW, SPARSE * spans.most)
-    offsets = None if few and spans.most > 100 else regular_offsets(spans)
+    # Beyond what networks do, frames that slide are as good as windows, and better where there are two ranks to find.
+    offsets = None if spans.most > NETWORKS and (few or ranks.interpolates) else spans.offsets
     if offsets is not None:
         return window_select(values, [Sweep(0, spans.count, *offsets)], ranks).values
     path = sliding_path(spans)
@@ -66,6 +76,18 @@ def select_frames(values: Array, spans: Spans, ranks: RankTable) -> Array:
     return _between(low, high, ranks.weight[spans.sizes])
 
 
+def _select_lanes(values: Array, close: tuple[int, int], spans: Spans, ranks: RankTable) -> Array:
+    """Whole windows side by side, and one after the other those that are cut off at either end."""
+    out = np.empty(spans.count, np.float64 if ranks.interpolates else np.int64)
+    bits, tables = values.view(np.int64), rank_arrays(ranks)
+    start, stop = spans.offsets or (0, 0)
+    first, last = uncut(spans)
+    lane_select(bits[first + start :], *close, stop - start + 1, ranks, out[first:last])
+    for part in (slice(0, first), slice(last, spans.count)):
+        _slide_one(bits, *close, *spans.one_range(part.start), *tables, ranks.interpolates, out[part])
+    return out if ranks.interpolates else out.view(values.dtype)
+
+
 def _between(low: Array, high: Array, weight: Array) -> Array:
     """Between whole numbers too large to be keys themselves."""
     floats: Array = low.astype(np.float64)
@@ -78,7 +100,7 @@ def counter_select(values: Array, close: tuple[int, int], spans: Spans, path: Pa
     tables = rank_arrays(ranks)
     bits = values.view(np.int64)
     if spans.whole and not len(path.order):
-        _slide_one(bits, *close, spans.begin[0], spans.end[0], *tables, ranks.interpolates, out)
+        _slide_one(bits, *close, *spans.one_range(), *tables, ranks.interpolates, out)
     else:
         _slide(bits, *close, spans.begin, spans.end, path.order, *tables, ranks.interpolates, out)
     return out if ranks.interpolates else out.view(values.dtype)
@@ -86,14 +108,14 @@ def counter_select(values: Array, close: tuple[int, int], spans: Spans, path: Pa
 
 @kernel
 def _slide_one(
-    values: Array, low: int, span: int, begin: Array, end: Array, lower: Array, upper: Array, weight: Array,
-    interpolates: bool, out: Array,
+    values: Array, low: int, span: int, begin: Array, end: Array, start: int, stop: int, lower: Array, upper: Array,
+    weight: Array, interpolates: bool, out: Array,
 ) -> None:  # fmt: skip
     """One range, frames as they come; ``below`` of its rows have codes before ``code``."""
     counts = np.zeros(span + 1, np.int32)
     first = last = code = below = np.int64(0)
     for k in range(len(out)):
-        lo, hi = begin[k], end[k]
+        lo, hi = bounds_at(begin, end, start, stop, len(values), k)
         if lo >= last or hi <= first:
             below -= _count(values, low, first, last, counts, np.int32(-1), code)
             first = last = lo

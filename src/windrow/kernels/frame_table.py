@@ -11,10 +11,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from windrow.kernels.jit import inner
+from windrow.kernels.jit import bare, rare
 
 Array = npt.NDArray[Any]
 
+SPREAD, HALF = np.uint64(0x9E3779B97F4A7C15), np.uint64(32)
 # Places in ``state``.
 STAMP, TAKEN, NONZERO, MODE_COUNT, MODE_VALID = 0, 1, 2, 3, 4
 
@@ -40,7 +41,7 @@ def frame_table(rows: int, most: int, tau: float, dtype: np.dtype[Any]) -> Frame
     )  # fmt: skip
 
 
-@inner
+@bare
 def flush(table: FrameTable) -> None:
     table.state[STAMP] += 1
     table.state[TAKEN] = 0
@@ -49,59 +50,69 @@ def flush(table: FrameTable) -> None:
     table.state[MODE_VALID] = 0
 
 
-@inner
-def _place(table: FrameTable, value: Any) -> Any:
-    """Where a value is, or the free place where it would be."""
-    mask = len(table.value) - 1
-    place = np.int64((np.uint64(hash(value)) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(29)) & mask
-    while table.stamp[place] == table.state[STAMP] and table.value[place] != value:
-        place = (place + 1) & mask
+@bare
+def _place(table: FrameTable, value: Any, bits: Any) -> Any:
+    """Where a value is, or the free place where it would be; equal values have equal bits."""
+    mask = np.uint64(len(table.value) - 1)
+    stamp = table.state[STAMP]
+    place = (bits * SPREAD >> HALF) & mask  # the upper half of a product depends on all bits
+    while (table.stamp[place] == stamp) & (table.value[place] != value):
+        place = (place + np.uint64(1)) & mask
     return place
 
 
-@inner
-def add(table: FrameTable, value: Any) -> None:
-    """INCREMENT and MODEADD; an equally frequent value is the mode if it is smaller."""
-    place = _place(table, value)
-    if table.stamp[place] != table.state[STAMP]:
-        table.stamp[place] = table.state[STAMP]
-        table.value[place] = value
-        table.times[place] = 0
-        table.entries[table.state[TAKEN]] = place
-        table.state[TAKEN] += 1
-    table.times[place] += 1
-    times = table.times[place]
-    if times == 1:
-        table.state[NONZERO] += 1
-    better = times > table.state[MODE_COUNT]
-    if better or (times == table.state[MODE_COUNT] and table.state[MODE_VALID] == 1 and value < table.mode[0]):
-        table.mode[0] = value
-        table.state[MODE_COUNT] = times
-        table.state[MODE_VALID] = 1
+@bare
+def add(table: FrameTable, value: Any, bits: Any, wants_mode: bool) -> None:
+    """INCREMENT and, for modes, MODEADD; an equally frequent value is the mode if it is smaller.
+
+    Whether a value is new, and whether it leads, cannot be predicted in short frames: what may have to be written is
+    written always.
+    """
+    place = _place(table, value, bits)
+    state = table.state
+    fresh = np.int64(table.stamp[place] != state[STAMP])
+    times = table.times[place] * (1 - fresh) + 1
+    table.stamp[place] = state[STAMP]
+    table.value[place] = value
+    table.times[place] = times
+    table.entries[np.uint64(state[TAKEN])] = np.int64(place)
+    state[TAKEN] += fresh
+    state[NONZERO] += times == 1
+    if wants_mode:
+        smaller = (times == state[MODE_COUNT]) & (state[MODE_VALID] == 1) & (value < table.mode[0])
+        leads = (times > state[MODE_COUNT]) | smaller
+        table.mode[0] = value if leads else table.mode[0]
+        state[MODE_COUNT] = times if leads else state[MODE_COUNT]
+        state[MODE_VALID] |= leads
 
 
-@inner
-def remove(table: FrameTable, value: Any) -> None:
+@bare
+def remove(table: FrameTable, value: Any, bits: Any) -> None:
     """DECREMENT and MODERM."""
-    place = _place(table, value)
-    table.times[place] -= 1
-    if table.times[place] == 0:
-        table.state[NONZERO] -= 1
-    if value == table.mode[0]:
-        table.state[MODE_VALID] = 0  # another value may now be as frequent: look when asked
+    place = _place(table, value, bits)
+    times = table.times[place] - 1
+    table.times[place] = times
+    table.state[NONZERO] -= times == 0
+    table.state[MODE_VALID] &= value != table.mode[0]  # another value may now be as frequent: look when asked
 
 
-@inner
+@bare
 def mode(table: FrameTable) -> Any:
-    """The most frequent value, the smallest of several; the whole table is scanned if the last one has left."""
+    """The most frequent value, the smallest of several."""
     if table.state[MODE_VALID] == 0:
-        most = np.int64(0)
-        for entry in range(table.state[TAKEN]):
-            place = table.entries[entry]
-            times = table.times[place]
-            if times > most or (times == most and times > 0 and table.value[place] < table.mode[0]):
-                table.mode[0] = table.value[place]
-                most = times
-        table.state[MODE_COUNT] = most
-        table.state[MODE_VALID] = 1
+        _look(table)
     return table.mode[0]
+
+
+@rare
+def _look(table: FrameTable) -> None:
+    """Scan the whole table for the mode."""
+    most = np.int64(0)
+    for entry in range(table.state[TAKEN]):
+        place = np.uint64(table.entries[entry])
+        times = table.times[place]
+        if times > most or (times == most and times > 0 and table.value[place] < table.mode[0]):
+            table.mode[0] = table.value[place]
+            most = times
+    table.state[MODE_COUNT] = most
+    table.state[MODE_VALID] = 1
