@@ -16,15 +16,29 @@ import frame_tables_twin as twin
 import windrow as wr
 from windrow.aggregates.aggregate import Aggregate
 from windrow.errors import DataError
+from windrow.tables.bands import band_of
 from windrow.tables.blocks import FrameStream
-from windrow.tables.carry import COUNTED, Part, can_carry, joined, outside_parts, ranks_of, state_of
-from windrow.tables.carrying import _by_task
+from windrow.tables.carry import COUNTED, Part, can_carry, joined, outside_parts, state_of
+from windrow.tables.carrying import _by_task, _together
 from windrow.tables.cuts import LOWER, NOWHERE, TIE, UPPER, Cuts, choose_cuts
+from windrow.tables.elsewhere import Elsewhere, Sent, elsewhere
+from windrow.tables.growth import ranks_of
 from windrow.tables.keys import distances, flat, steps
 from windrow.tables.order import PartitionLook, are_in_order, halos, look, opened
-from windrow.tables.routes import HOME, TARGET, run_in_place, run_sorted
+from windrow.tables.routes import run_in_place, run_sorted
 from windrow.tables.slices import Piece, divide
-from windrow.tables.spec import PLACE, FrameTask, SortKey, TableAggregate, TableBound, TableFrame
+from windrow.tables.spec import (
+    CARRIED,
+    HOME,
+    PLACE,
+    TARGET,
+    TIMES,
+    FrameTask,
+    SortKey,
+    TableAggregate,
+    TableBound,
+    TableFrame,
+)
 
 KINDS = {
     "id": pa.int64(), "g": pa.int32(), "k": pa.float64(), "v": pa.int64(), "w": pa.float64(), "f": pa.bool_(),
@@ -62,7 +76,7 @@ class Case:
         keys = tuple(SortKey(key.column, key.descending, key.nulls_first) for key in self.order)
         partition = tuple(SortKey(name) for name in self.by)
         task = FrameTask(partition, keys, (frame,), (item,), ("id",), kinds=tuple(KINDS.items()))
-        return replace(task, loads_all=not can_carry(item, frame, "bigint"), holds_all=not frame.is_bounded)
+        return replace(task, loads_all=not can_carry(item, frame), holds_all=not frame.is_bounded)
 
     def answers(self, tie: str | None) -> dict[int, Any]:
         frame = (self.unit, self.start, self.end, self.exclude)
@@ -218,9 +232,65 @@ def parts_of(task: FrameTask, placed: dict[int, list[dict[str, Any]]]) -> dict[i
     return found
 
 
-@settings(max_examples=100)
-@given(cases(tied=True), st.integers(1, 12), st.integers(1, 4), st.integers(1, 7))
-def test_rows_are_cut_into_tasks(case: Case, tasks: int, slices: int, stride: int) -> None:
+def present(rows: list[dict[str, Any]], item: TableAggregate) -> list[Any]:
+    kept = [row[str(item.aggregate.attribute)] for row in rows if item.keep is None or row[item.keep]]
+    return [value for value in kept if value is not None]
+
+
+def ranked(values: list[Any]) -> dict[str, int]:
+    """The number of each value in their order; NaN is the last, and -0.0 is 0.0."""
+    ordered = sorted(values, key=lambda value: twin.Order("x").sorting({"x": value}))
+    return {text: rank for rank, text in enumerate(dict.fromkeys(repr(value + 0) for value in ordered))}
+
+
+def sent_to(
+    task: FrameTask, placed: dict[int, list[dict[str, Any]]], place: Elsewhere, step: int
+) -> tuple[Part, list[Any]]:
+    """What a task learns of values elsewhere if it gets only those that matter, and the values themselves."""
+    item = task.aggregates[0]
+    values = {piece: present(rows, item) for piece, rows in placed.items()}
+    outside = [value for piece in place.outside for value in values.get(piece, [])]
+    if item.aggregate.name in ("count_distinct", "mode"):
+        seen = {repr(value + 0) for piece in place.seen for value in values.get(piece, [])}
+        texts = [repr(value + 0) for value in outside]
+        part = Part(len(outside), distinct=len(set(texts)), has_seen=place.whole)
+        if item.aggregate.name == "mode" and outside:
+            rank = ranked(outside)
+            best = min(set(texts), key=lambda text: (-texts.count(text), rank[text]))
+            kind = KINDS[str(item.aggregate.attribute)]
+            part = replace(part, best=pa.array([float(best)]).cast(kind), best_times=texts.count(best))
+        return part, [value for value in outside if repr(value + 0) in seen]
+    rank = ranked([value for held in values.values() for value in held])
+    slices = len(rank) // step + 1
+    counts = {
+        piece: np.bincount([rank[repr(value + 0)] // step for value in held], minlength=slices)
+        for piece, held in values.items()
+    }
+    band = band_of(place, item, counts)
+    return band.part, [value for value in outside if rank[repr(value + 0)] // step in band.slices]
+
+
+def sent_rows(values: list[Any], item: TableAggregate, place: Elsewhere) -> pa.Table:
+    """Values as the rows that bring them; equal values are brought once."""
+    column = str(item.aggregate.attribute)
+    times: dict[str, int] = {}
+    for value in values:
+        times[repr(value + 0)] = times.get(repr(value + 0), 0) + 1
+    rows = len(times)
+    columns = {name: pa.nulls(rows, kind) for name, kind in KINDS.items()}
+    columns[column] = pa.array([float(text) for text in times]).cast(KINDS[column])
+    columns |= {HOME: pa.array([False] * rows), TARGET: pa.array([place.share] * rows, pa.int32())}
+    columns |= {
+        CARRIED: pa.array([int(place.after)] * rows, pa.int32()),
+        TIMES: pa.array(list(times.values()), pa.int64()),
+    }
+    return pa.table(columns)
+
+
+@settings(max_examples=150)
+@given(cases(tied=True), st.integers(1, 12), st.integers(1, 4), st.integers(1, 7), st.integers(0, 3))
+def test_rows_are_cut_into_tasks(case: Case, tasks: int, slices: int, stride: int, step: int) -> None:
+    """With a ``step`` values elsewhere come as rows, from slices of so many different values."""
     task = case.task
     sampled = table(case.rows[::stride]).select([key.column for key in task.keys])
     looks = [PartitionLook(0, len(case.rows), sample=[sampled], stride=stride)] if case.rows else []
@@ -233,8 +303,17 @@ def test_rows_are_cut_into_tasks(case: Case, tasks: int, slices: int, stride: in
     division = divide(task, cuts, pieces_of(task, placed), tasks)
     spread = list(division.spread())
     carried = {}
+    brought: dict[int, list[pa.Table]] = {}
     if not task.loads_all and not task.frames[0].is_bounded and spread:
-        carried = _by_task(task, division, spread, {0: parts_of(task, placed)})
+        if step and case.wanted[0] in COUNTED:
+            sent = {}
+            for place in elsewhere(division, task.frames[0]):
+                part, values = sent_to(task, placed, place, step)
+                sent[place.share, place.after] = part
+                brought.setdefault(place.share, []).append(sent_rows(values, task.aggregates[0], place))
+            carried = _together(task, {}, {0: Sent(sent, None)}).outside
+        else:
+            carried = _by_task(task, division, spread, {0: parts_of(task, placed)})
     rank = {row["id"]: number for number, row in enumerate(case.sorted(TIE))}
     found = []
     for share in division.shares:
@@ -245,9 +324,10 @@ def test_rows_are_cut_into_tasks(case: Case, tasks: int, slices: int, stride: in
             for row in rows
         ]
         own.sort(key=lambda row: rank[row["id"]])
-        sent = table(own).append_column(HOME, pa.array([row["home"] for row in own], pa.bool_()))
-        sent = sent.append_column(TARGET, pa.array([share.number] * len(own), pa.int32()))
-        found += list(run_sorted(task, carried, iter(sent.to_batches(max_chunksize=5))))
+        rows = table(own).append_column(HOME, pa.array([row["home"] for row in own], pa.bool_()))
+        rows = rows.append_column(TARGET, pa.array([share.number] * len(own), pa.int32()))
+        rows = pa.concat_tables([*brought.get(share.number, ()), rows], promote_options="default")
+        found += list(run_sorted(task, carried, iter(rows.combine_chunks().to_batches(max_chunksize=5))))
     check(case, found, TIE)
 
 

@@ -68,8 +68,10 @@ def _action(peer: FramePeer, problem: FrameProblem, rows: int) -> Action:
 
 
 def duckdb_connection(threads: int) -> Any:
-    """DuckDB in memory, with so many threads."""
-    return importlib.import_module("duckdb").connect(config={"threads": threads})
+    """DuckDB in memory, with so many threads; it must not draw over what the benchmark prints."""
+    connection = importlib.import_module("duckdb").connect(config={"threads": threads})
+    connection.execute("set enable_progress_bar = false")
+    return connection
 
 
 def load_table(connection: Any, columns: Mapping[str, Array]) -> None:

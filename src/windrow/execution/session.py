@@ -97,6 +97,8 @@ def start_session(workers: int, memory: int) -> SparkSession:
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.execution.arrow.pyspark.enabled": "true",
         "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",
+        # No limit: to know the bytes of a batch, Spark would measure all its columns again at every row.
+        "spark.sql.execution.arrow.maxBytesPerBatch": str(2**31 - 1),
         "spark.python.worker.reuse": "true",
         "spark.sql.shuffle.partitions": str(max(8, 4 * workers)),
     }.items():

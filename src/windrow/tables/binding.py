@@ -104,16 +104,11 @@ def bind(query: TableFrames, aggregates: dict[str, Any]) -> TablePlan:
     task = FrameTask(
         partition, order, tuple(_reaching(frame, reach) for frame in frames), tuple(bound), tuple(query.df.columns)
     )
-    carries = all(can_carry(item, frames[item.frame], _kind_text(kinds, item)) for item in bound)
+    carries = all(can_carry(item, frames[item.frame]) for item in bound)
     task = replace(task, holds_all=not all(frame.is_bounded for frame in frames), loads_all=not carries)
     looked = dict.fromkeys([*(n for n in task.needed if n in kinds), *bounds])
     task = replace(task, kinds=tuple((name, arrow_type(kinds[name])) for name in looked))
     return TablePlan(rows, task, _result_schema(query.df, bound), kinds, query.tasks, query.shuffle)
-
-
-def _kind_text(kinds: dict[str, Any], item: TableAggregate) -> str:
-    attribute = item.aggregate.attribute
-    return "bigint" if attribute is None else str(kinds[attribute].simpleString())
 
 
 def _reaching(frame: TableFrame, reach: dict[str, Any]) -> TableFrame:

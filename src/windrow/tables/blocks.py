@@ -17,7 +17,8 @@ from windrow.aggregates.aggregate import Aggregate
 from windrow.aggregates.evaluate import Column
 from windrow.aggregates.frames import FrameEvaluation, Frames
 from windrow.errors import DataError
-from windrow.tables.carry import COUNTED, Growth, Outside, Part, joined, merge
+from windrow.tables.carry import COUNTED, Outside, Part, joined, merge
+from windrow.tables.growth import Growth
 from windrow.tables.keys import flat
 from windrow.tables.rows import SortedRows
 from windrow.tables.spec import FrameTask, TableAggregate
@@ -117,7 +118,11 @@ def evaluate_block(
 ) -> list[pa.Array]:
     """All aggregates at the rows ``begin`` to before ``end``."""
     block = Block(task, rows, begin, end)
-    results = [block.result(item) for item in task.aggregates]
+    known = [*outside, *(None for _ in task.aggregates[len(outside) :])]
+    results = [
+        pa.nulls(end - begin, item.result) if block.is_carried(item, carried) else block.result(item)
+        for item, carried in zip(task.aggregates, known, strict=True)
+    ]
     for number, carried in enumerate(outside):
         if carried is not None:
             results[number] = block.carried(task.aggregates[number], results[number], carried)
@@ -152,6 +157,14 @@ class Block:
         if decode is None:
             return pa.array(found.values)
         return decode(found, item.result)
+
+    def is_carried(self, item: TableAggregate, outside: Outside | None) -> bool:
+        """Whether what is carried changes the results of all rows, so that those without it need not be known."""
+        if outside is None or item.aggregate.name not in COUNTED or len(self.rows.group_starts) != 2:
+            return False
+        frame = self.task.frames[item.frame]
+        before = frame.start.is_unbounded and outside.before is not None
+        return before or (frame.end.is_unbounded and outside.after is not None)
 
     def carried(self, item: TableAggregate, found: pa.Array, outside: Outside) -> pa.Array:
         """Results over unbounded frames, joined with what is carried of the two outermost partitions."""
@@ -195,6 +208,8 @@ class Block:
         column = flat(self.rows.table.column(item.aggregate.attribute)).slice(group[0], size)
         keep = self.keep(item.keep)
         keep = None if keep is None else keep[group[0] : group[1]]
+        if any(part.has_seen for part in parts):
+            return Growth(column.slice(0, 0), None, np.zeros(cut.stop - cut.start, np.int64), parts)
         if frame.start.is_unbounded:
             stop = np.maximum(frames.hi[cut] - group[0], 0)
         else:  # from the last row backwards

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from fractions import Fraction
+from dataclasses import dataclass, field, replace
+from decimal import Decimal, localcontext
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,12 +17,10 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from windrow.aggregates.aggregate import Aggregate
 from windrow.errors import DataError
-from windrow.kernels.growing import growing_counts, growing_ranks
 from windrow.tables.dataframes import functions, named
-from windrow.tables.keys import numbers, ordinals
-from windrow.tables.spec import SortKey, TableAggregate, TableFrame
+from windrow.tables.keys import flat
+from windrow.tables.spec import CARRIED, TIMES, FrameTask, TableAggregate, TableFrame
 
 if TYPE_CHECKING:
     from pyspark.sql import Column
@@ -33,14 +31,11 @@ MERGED = ("count", "sum", "avg", "var", "std", "var_pop", "std_pop", "min", "max
 COUNTED = ("count_distinct", "mode", "median", "percentile", "quantile_disc", "quantile_cont", "quantile_index")
 
 
-def can_carry(item: TableAggregate, frame: TableFrame, kind: str) -> bool:
+def can_carry(item: TableAggregate, frame: TableFrame) -> bool:
     """Whether an aggregate over an unbounded frame can do without the rows of other tasks."""
-    if frame.is_bounded:
+    if frame.is_bounded or item.aggregate.name in MERGED:
         return True
-    plain = not kind.startswith("decimal")
-    if item.aggregate.name in MERGED:
-        return plain or item.aggregate.name == "count"
-    return item.aggregate.name in COUNTED and plain and frame.exclude == "no others"
+    return item.aggregate.name in COUNTED and frame.exclude == "no others"
 
 
 @dataclass(frozen=True)
@@ -52,8 +47,13 @@ class Part:
     mean: float = 0.0
     squares: float = 0.0  # the sum of squared distances from the mean
     extreme: Any = None
-    values: pa.Array | None = None
+    values: pa.Array | None = None  # all values, or those that matter to a task
     times: Array | None = None
+    below: int = 0  # rows whose values are smaller than those given
+    distinct: int | None = None  # different values, where not all are given
+    best: pa.Array | None = None  # the most frequent value, where not all are given
+    best_times: int = 0
+    has_seen: bool = False  # whether the rows that the task sees are among these
 
 
 @dataclass(frozen=True)
@@ -64,6 +64,43 @@ class Outside:
     after: Part | None = None
 
 
+Carried = Mapping[int, Sequence[Outside | None]]
+"""For each task and aggregate, what is known of the rows that it does not see."""
+
+
+@dataclass
+class Received:
+    """What a task knows of rows elsewhere: part came with the plan, values may come as rows before its own."""
+
+    carried: Carried
+    _values: dict[int, list[pa.Table]] = field(default_factory=dict)
+
+    def rows_of(self, task: FrameTask, table: pa.Table) -> pa.Table:
+        """The task's own rows of those that came; the values that others bring are kept."""
+        if CARRIED not in table.column_names or table.column(CARRIED).null_count == table.num_rows:
+            return table
+        codes = table.column(CARRIED)
+        for code in codes.unique().drop_null().to_pylist():
+            column = task.aggregates[code // 2].aggregate.attribute
+            brought = table.select([column, TIMES]).filter(pc.equal(codes, code))
+            self._values.setdefault(code, []).append(brought.rename_columns(["value", TIMES]))
+        return table.filter(codes.is_null())
+
+    def outside(self, share: int) -> Sequence[Outside | None]:
+        """For each aggregate what is known, once all values are here."""
+        if not self._values:
+            return self.carried.get(share, ())
+        known = list(self.carried.get(share, ()))
+        for code in [code for code in self._values if code // 2 < len(known)]:
+            values = pa.concat_tables(self._values.pop(code)).combine_chunks()
+            held = known[code // 2] or Outside()
+            part = held.after if code % 2 else held.before
+            if part is not None:
+                part = replace(part, values=flat(values.column("value")), times=values.column(TIMES).to_numpy())
+            known[code // 2] = replace(held, after=part) if code % 2 else replace(held, before=part)
+        return known
+
+
 def state_columns(item: TableAggregate) -> list[Column]:
     """What Spark works out for the rows of each piece: rows, total, variance, mean and extreme."""
     f = functions()
@@ -72,7 +109,9 @@ def state_columns(item: TableAggregate) -> list[Column]:
     kept = value if item.keep is None else f.when(named(item.keep), value)
     nothing = f.lit(None).cast("double")
     number = kept.cast("double") if name not in ("count", "min", "max") else nothing
-    exact = kept.cast("decimal(38,0)") if name == "sum" and pa.types.is_int64(item.result) else number
+    exact = number
+    if name == "sum" and not pa.types.is_floating(item.result):
+        exact = kept.cast("decimal(38,0)") if pa.types.is_int64(item.result) else kept
     extremes = {"min": f.min(kept), "max": f.max(kept)}
     return [f.count(kept), f.sum(exact), f.avg(number), f.var_pop(number), extremes.get(name, nothing)]
 
@@ -115,12 +154,21 @@ def joined(parts: Sequence[Part], item: TableAggregate) -> Part:
         return Part()
     name = item.aggregate.name
     totals = [part.total for part in some if part.total is not None]
-    total = None if not totals else sum(map(int, totals)) if pa.types.is_int64(item.result) else _summed(totals)
+    total = _total(totals, item.result) if totals else None
     mean = _summed([part.mean * part.rows for part in some]) / rows
     away = [part.mean - mean for part in some]
     squares = _summed([part.squares + part.rows * far * far for part, far in zip(some, away, strict=True)])
     extreme = _outermost([part.extreme for part in some], name) if name in ("min", "max") else None
     return Part(rows, total, mean, squares, extreme)
+
+
+def _total(values: Sequence[Any], kind: pa.DataType) -> Any:
+    if pa.types.is_int64(kind):
+        return sum(map(int, values))
+    if pa.types.is_decimal(kind):
+        with localcontext(prec=100):
+            return sum(values, Decimal(0))
+    return _summed(values)
 
 
 def _summed(values: Sequence[float]) -> float:
@@ -161,6 +209,10 @@ def merge(item: TableAggregate, found: pa.Array, seen: Mapping[str, Array], outs
 
 
 def _with_total(found: pa.Array, total: Any) -> pa.Array:
+    if pa.types.is_decimal(found.type):
+        roomy = pa.decimal256(60, found.type.scale)
+        values = pc.fill_null(found.cast(roomy), pa.scalar(Decimal(0), roomy))
+        return pc.add(values, pa.scalar(total, roomy)).cast(found.type)
     if not pa.types.is_int64(found.type):
         return pc.add(pc.fill_null(found, 0.0), float(total))
     values = pc.fill_null(found, 0).to_numpy()
@@ -186,90 +238,3 @@ def _with_extreme(found: pa.Array, extreme: Any, name: str) -> pa.Array:
         return pa.array(np.where(known, chosen, float(extreme))).cast(found.type)
     pick = pc.less if name == "min" else pc.greater
     return pc.if_else(pc.fill_null(pick(found, other), False), found, other)
-
-
-@dataclass(frozen=True, eq=False)
-class Growth:
-    """Frames that all begin (``backwards``: end) with the rows elsewhere: ``stop`` is how many rows seen they hold."""
-
-    column: pa.Array
-    keep: Array | None
-    stop: npt.NDArray[np.int64]
-    outside: Sequence[Part]
-
-    def result(self, aggregate: Aggregate, kind: pa.DataType) -> pa.Array:
-        """A distinct count, a mode or a quantile in each frame."""
-        parts = [(part.values, part.times) for part in self.outside if part.values is not None]
-        values = pa.concat_arrays([self.column, *(held.cast(self.column.type) for held, _ in parts)])
-        if pa.types.is_floating(values.type):
-            values = pc.add(values, pa.scalar(0, values.type))  # makes -0.0 a 0.0
-        codes = ordinals(values, SortKey("x"))
-        ordered = _by_code(values, codes)
-        here = codes[: len(self.column)].copy()
-        if self.keep is not None:
-            here[~self.keep] = -1
-        counts = np.zeros(len(ordered), np.int64)
-        if parts:
-            np.add.at(counts, codes[len(self.column) :], np.concatenate([times for _, times in parts]))
-        order = np.argsort(self.stop, kind="stable")
-        out = np.zeros((2, len(self.stop)), np.int64)
-        if aggregate.name in ("mode", "count_distinct"):
-            growing_counts(here, counts, order, self.stop, out)
-            return pa.array(out[1]) if aggregate.name == "count_distinct" else _picked(ordered, out[0], kind)
-        present = np.concatenate([[0], np.cumsum(here >= 0)])[self.stop] + int(counts.sum())
-        lower, upper, weight = ranks_of(aggregate, present)
-        growing_ranks(here, counts, order, self.stop, np.stack([lower, upper]), out)
-        if aggregate.name not in ("median", "quantile_cont"):
-            return _picked(ordered, np.where(present > 0, out[0], -1), kind)
-        return _interpolated(ordered, out, weight, present)
-
-
-def _by_code(values: pa.Array, codes: Array) -> pa.Array:
-    """The distinct values in order."""
-    there = codes >= 0
-    found, first = np.unique(codes[there], return_index=True)
-    assert len(found) == 0 or found[-1] == len(found) - 1
-    return values.take(pa.array(np.flatnonzero(there)[first]))
-
-
-def _picked(ordered: pa.Array, codes: Array, kind: pa.DataType) -> pa.Array:
-    picked = ordered.take(pa.array(np.maximum(codes, 0), mask=codes < 0))
-    return picked if picked.type == kind else picked.cast(kind)
-
-
-def _interpolated(ordered: pa.Array, out: Array, weight: Array, present: Array) -> pa.Array:
-    if not len(ordered):
-        return pa.nulls(len(weight), pa.float64())
-    values = numbers(ordered)
-    assert values is not None
-    values = values.astype(np.float64)
-    low, high = values[out[0]], values[out[1]]
-    with np.errstate(invalid="ignore", over="ignore"):
-        distance = high - low
-        moved = np.where(np.isfinite(distance), low + weight * distance, low * (1 - weight) + high * weight)
-    return pa.array(np.where((weight == 0) | (low == high), low, moved), mask=present == 0)
-
-
-def ranks_of(aggregate: Aggregate, present: Array) -> tuple[Array, Array, Array]:
-    """Which ranks answer an order statistic of so many values, and how far between them; -1 for no values.
-
-    The same as ``aggregate.ranks``, which is a table for all numbers of values up to the largest.
-    """
-    share = Fraction(repr(float(0.5 if aggregate.parameter is None else aggregate.parameter)))
-    if aggregate.name == "percentile":
-        share /= 100
-    wide = max(share.numerator * int(present.max(initial=0)), share.denominator) >= 2**53
-    count: Any = present.astype(object) if wide else present
-    weight = np.zeros(len(present))
-    if aggregate.name == "percentile":
-        lower = np.minimum(count * share.numerator // share.denominator, count - 1)
-    elif aggregate.name == "quantile_disc":
-        lower = np.maximum(-(-count * share.numerator // share.denominator) - 1, 0)
-    else:
-        place = np.maximum(count - 1, 0) * share.numerator
-        lower, rest = place // share.denominator, place % share.denominator
-        if aggregate.name != "quantile_index":
-            weight = (rest / share.denominator).astype(np.float64)
-    upper = lower + (weight > 0)
-    none = present == 0
-    return np.where(none, -1, lower).astype(np.int64), np.where(none, -1, upper).astype(np.int64), weight

@@ -3,46 +3,79 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import reduce
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 
-from windrow.tables.carry import COUNTED, Outside, Part, outside_parts, state_columns, state_of
+from windrow.tables.bands import bands
+from windrow.tables.carry import COUNTED, Carried, Outside, Part, outside_parts, state_columns, state_of
 from windrow.tables.dataframes import collected_table, functions, named
+from windrow.tables.elsewhere import SIDE, VALUE, Sent, elsewhere, pieces_around, sharers
+from windrow.tables.matches import matches
 from windrow.tables.slices import Division
-from windrow.tables.spec import PLACE, FrameTask, TableAggregate
+from windrow.tables.spec import CARRIED, HOME, PLACE, TARGET, TIMES, FrameTask, TableAggregate
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-Carried = dict[int, tuple[Outside | None, ...]]
-"""For each task and aggregate, what is known of the rows that it does not see."""
-
 CARRIED_VALUES = 1_000_000
-"""Counted values of all pieces, and of all tasks, that are carried at most."""
+"""Counted values of all pieces, and of all tasks, that travel with the plan at most; more of them travel as rows."""
 
 
-def carried(task: FrameTask, keyed: DataFrame, division: Division) -> Carried | None:
-    """What each task needs to know of rows that it does not see; None if that is too much."""
+@dataclass(frozen=True, eq=False)
+class Carriage:
+    """What travels with the plan, and what travels as rows beside those of the table."""
+
+    outside: Carried
+    rows: DataFrame | None = None
+
+
+def carried(task: FrameTask, keyed: DataFrame, division: Division) -> Carriage:
+    """What each task needs to know of rows that it does not see."""
     items = [(number, item) for number, item in enumerate(task.aggregates) if not task.frames[item.frame].is_bounded]
     spread = list(division.spread())
     if task.loads_all or not items or not spread:
-        return {}
+        return Carriage({})
     pieces = [piece.number for group in spread for piece in division.crossed[group]]
-    rows = keyed.where(named(PLACE).isin(pieces))
+    rows = keyed if len(pieces) == len(division.pieces) else keyed.where(named(PLACE).isin(pieces))
     parts: dict[int, dict[int, Part]] = {}
+    sent: dict[int, Sent] = {}
     merged = [(number, item) for number, item in items if item.aggregate.name not in COUNTED]
     if merged:
         parts.update(_states(rows, merged))
-    for number, item in items:
-        if item.aggregate.name in COUNTED:
-            found = _counts(rows, item, len(division.shares))
-            if found is None:
-                return None
+    places = {number: elsewhere(division, task.frames[item.frame]) for number, item in items}
+    counted = {number: item for number, item in items if item.aggregate.name in COUNTED and places[number]}
+    many = _many(rows, counted, division)
+    for number, item in counted.items():
+        found = None if number in many else _counts(rows, item, len(division.shares))
+        if found is None:
+            choose = matches if item.aggregate.name in ("count_distinct", "mode") else bands
+            sent[number] = choose(rows, item, division, places[number])
+        else:
             parts[number] = found
-    return _by_task(task, division, spread, parts)
+    return _together(task, _by_task(task, division, spread, parts), sent)
+
+
+def _together(task: FrameTask, outside: Carried, sent: dict[int, Sent]) -> Carriage:
+    """What travels with the plan and what travels as rows, for all aggregates."""
+    f = functions()
+    held = {share: list(parts) for share, parts in outside.items()}
+    rows = []
+    for number, one in sent.items():
+        for (share, after), part in one.parts.items():
+            known = held.setdefault(share, [None] * len(task.aggregates))
+            known[number] = _both(known[number], Outside(None, part) if after else Outside(part))
+        if one.rows is not None:
+            column = task.aggregates[number].aggregate.attribute
+            value = named(VALUE).alias(str(column))
+            code = (named(SIDE) + 2 * number).alias(CARRIED)
+            rows.append(one.rows.select(TARGET, code, TIMES, value, f.lit(False).alias(HOME)))
+    together = reduce(lambda one, other: one.unionByName(other, allowMissingColumns=True), rows) if rows else None
+    return Carriage({share: tuple(parts) for share, parts in held.items()}, together)
 
 
 def _states(rows: DataFrame, merged: list[tuple[int, TableAggregate]]) -> dict[int, dict[int, Part]]:
@@ -54,6 +87,20 @@ def _states(rows: DataFrame, merged: list[tuple[int, TableAggregate]]) -> dict[i
         number: {row[PLACE]: state_of([row[f"s{number}_{k}"] for k in range(5)]) for row in found}
         for number, _ in merged
     }
+
+
+def _many(rows: DataFrame, counted: dict[int, TableAggregate], division: Division) -> set[int]:
+    """The aggregates with so many values that counting them all is in vain."""
+    f = functions()
+    if not counted or sum(piece.rows for piece in division.pieces) <= CARRIED_VALUES:
+        return set()
+    numbers = [
+        f.approx_count_distinct(named(str(item.aggregate.attribute))).alias(str(number))
+        for number, item in counted.items()
+    ]
+    found = collected_table(rows.agg(*numbers), "estimating what frames carry").to_pylist()[0]
+    # The estimate is off by a twentieth as a rule.
+    return {number for number in counted if found[str(number)] * len(division.shares) > 1.2 * CARRIED_VALUES}
 
 
 def _counts(rows: DataFrame, item: TableAggregate, tasks: int) -> dict[int, Part] | None:
@@ -83,11 +130,8 @@ def _counts(rows: DataFrame, item: TableAggregate, tasks: int) -> dict[int, Part
 def _by_task(task: FrameTask, division: Division, spread: Iterable[int], parts: dict[int, dict[int, Part]]) -> Carried:
     carried: dict[int, list[Outside | None]] = {}
     for group in spread:
-        members = [piece.number for piece in division.crossed[group]]
-        for share in {division.home[number] for number in members}:
-            seen = [number for number in members if division.lowest[number] <= share <= division.highest[number]]
-            before = members[: members.index(seen[0])]
-            after = members[members.index(seen[-1]) + 1 :]
+        for share in sharers(division, group):
+            before, _, after = pieces_around(division, group, share)
             held = carried.setdefault(share, [None] * len(task.aggregates))
             for number, pieces in parts.items():
                 held[number] = _both(held[number], outside_parts(pieces, before, after, task.aggregates[number]))

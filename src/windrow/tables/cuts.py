@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from windrow.tables.dataframes import functions, quoted
+from windrow.tables.dataframes import functions, named, quoted
 from windrow.tables.keys import sorted_order, steps
 from windrow.tables.order import PartitionLook
 from windrow.tables.spec import FrameTask, SortKey
@@ -28,6 +28,17 @@ TIE = "__windrow_tie"
 
 NOWHERE, LOWER, UPPER = 0, 1, 2
 """Whether a row's partition is one that the lower or the upper cut of its slice goes through."""
+
+
+def row_hash(kinds: Mapping[str, Any]) -> Column:
+    """A hash of all columns that Spark can hash."""
+    hashed = [named(name) for name, kind in kinds.items() if _hashable(kind)]
+    column: Column = functions().xxhash64(*hashed)
+    return column
+
+
+def _hashable(kind: Any) -> bool:
+    return not any(word in kind.simpleString() for word in ("map<", "variant", "geometry", "geography"))
 
 
 @dataclass(frozen=True, eq=False)

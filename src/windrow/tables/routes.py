@@ -1,15 +1,15 @@
 """Frames on a DataFrame: one sort, one pass, any number of tasks.
 
-Rows that are in order already stay where they are, and tasks get the few rows of their neighbours that frames reach by
-way of the driver. All others are cut into slices along the order, and each row goes to its own task and to those whose
-frames reach it.
+A few rows are read and evaluated at once. Rows that are in order already stay where they are, and tasks get the few
+rows of their neighbours that frames reach by way of the driver. All others are cut into slices along the order, and
+each row goes to its own task and to those whose frames reach it.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -18,13 +18,15 @@ import pyarrow as pa
 
 from windrow.errors import DataError
 from windrow.tables.blocks import BLOCK_ROWS, FrameStream, gathered
-from windrow.tables.carrying import Carried, carried
-from windrow.tables.cuts import TIE, Cuts, choose_cuts
-from windrow.tables.dataframes import collected, collected_table, functions, named, physical_plan
+from windrow.tables.carry import Carried, Received
+from windrow.tables.carrying import carried
+from windrow.tables.cuts import TIE, Cuts, choose_cuts, row_hash
+from windrow.tables.dataframes import collected, collected_table, functions, named, plan_text
 from windrow.tables.keys import distances, flat
 from windrow.tables.order import Halo, PartitionLook, are_in_order, halos, look, opened
 from windrow.tables.slices import Division, Piece, divide
-from windrow.tables.spec import PLACE, FrameTask
+from windrow.tables.small import evaluated, small_rows
+from windrow.tables.spec import CARRIED, HOME, PLACE, TARGET, FrameTask
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -38,8 +40,6 @@ MOST_TASKS = 1000
 SLICES = 256
 SLICES_PER_TASK = 8
 GATHER_ROWS = 1 << 16
-TARGET = "__windrow_task"
-HOME = "__windrow_home"
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,7 +58,7 @@ class TablePlan:
 class Route:
     """How frames of a DataFrame are worked out."""
 
-    in_order: bool
+    kind: str  # small, in place, or sorted
     rows: int
     tasks: int
     neighbours: int  # rows that tasks look at which are other tasks' own
@@ -67,9 +67,18 @@ class Route:
 
 
 def plan_route(plan: TablePlan) -> Route:
-    """Look at the keys, and choose; the result is worked out when it is read."""
+    """Look at the keys, and choose; the result is worked out when it is read, or at once if there are few rows."""
+    text = plan_text(plan.rows)
     # What unbounded frames carry from task to task is worked out along slices.
-    stays = plan.shuffle == "auto" and not plan.task.holds_all and _stays_put(plan.rows)
+    stays = plan.shuffle == "auto" and not plan.task.holds_all and _stays_put(text)
+    if plan.shuffle == "auto" and plan.tasks is None:
+        few = small_rows(plan, text, keeps_order=stays)
+        if few is not None:
+            return Route("small", few.num_rows, 1, 0, few.num_rows, evaluated(plan, few))
+    return _looked_at(plan, stays)
+
+
+def _looked_at(plan: TablePlan, stays: bool) -> Route:
     placed = plan.rows.withColumn(PLACE, functions().spark_partition_id())
     wanted = plan.task.needed if stays else [PLACE, *(key.column for key in plan.task.keys)]
     seen = placed.select([named(name) for name in dict.fromkeys(wanted)])
@@ -88,19 +97,19 @@ def plan_route(plan: TablePlan) -> Route:
     return _sorted(plan, looks)
 
 
-def _stays_put(rows: DataFrame) -> bool:
+def _stays_put(text: str) -> bool:
     """Whether two readings of a DataFrame find the same rows in the same Spark partitions.
 
     After an exchange Spark chooses partitions as it runs, by the size of what it reads; cached rows stay.
     """
-    plan = re.sub(r"InMemoryRelation.*", "", physical_plan(rows), flags=re.DOTALL)
-    return "Exchange" not in plan
+    physical = text.partition("== Physical Plan ==")[2]
+    return "Exchange" not in re.sub(r"InMemoryRelation.*", "", physical, flags=re.DOTALL)
 
 
 def _in_place(plan: TablePlan, placed: DataFrame, held: dict[int, Halo]) -> Route:
     result = placed.mapInArrow(partial(run_in_place, plan.task, held), plan.result)
     return Route(
-        in_order=True,
+        kind="in place",
         rows=sum(halo.rows for halo in held.values()),
         tasks=len(held),
         neighbours=sum(halo.neighbours for halo in held.values()),
@@ -136,27 +145,20 @@ def _sorted(plan: TablePlan, looks: list[PartitionLook]) -> Route:
     keyed = _keyed(plan, cuts)
     pieces = _pieces(plan, keyed)
     division = divide(plan.task, cuts, pieces, wanted)
-    outside = carried(plan.task, keyed, division)
-    if outside is None:  # there is too much to carry, so that rows must go instead
-        plan = replace(plan, task=replace(plan.task, loads_all=True))
-        division, outside = divide(plan.task, cuts, pieces, wanted), {}
-    result = _spread(plan, keyed, division).mapInArrow(partial(run_sorted, plan.task, outside), plan.result)
+    carriage = carried(plan.task, keyed, division)
+    sent = _spread(plan, keyed, division, carriage.rows)
+    result = sent.mapInArrow(partial(run_sorted, plan.task, carriage.outside), plan.result)
     sizes = [0] * len(division.shares)
     for piece in division.pieces:
         for number in range(division.lowest[piece.number], division.highest[piece.number] + 1):
             sizes[number] += piece.rows
-    return Route(False, rows, len(division.shares), division.copies, max(sizes, default=0), result)
+    return Route("sorted", rows, len(division.shares), division.copies, max(sizes, default=0), result)
 
 
 def _keyed(plan: TablePlan, cuts: Cuts) -> DataFrame:
     """The rows with their hash and their place among the slices."""
-    hashed = [named(name) for name, kind in plan.kinds.items() if _hashable(kind)]
-    tied = plan.rows.withColumn(TIE, functions().xxhash64(*hashed))
+    tied = plan.rows.withColumn(TIE, row_hash(plan.kinds))
     return tied.withColumn(PLACE, cuts.piece(plan.kinds))
-
-
-def _hashable(kind: Any) -> bool:
-    return not any(word in kind.simpleString() for word in ("map<", "variant", "geometry", "geography"))
 
 
 def _pieces(plan: TablePlan, keyed: DataFrame) -> list[Piece]:
@@ -205,8 +207,8 @@ def _extremes(plan: TablePlan, found: pa.Table) -> tuple[list[Any], list[Any]]:
     return (ends[1], ends[0]) if key.descending else (ends[0], ends[1])
 
 
-def _spread(plan: TablePlan, keyed: DataFrame, division: Division) -> DataFrame:
-    """Each row at its own task and at those whose frames reach it, in order there."""
+def _spread(plan: TablePlan, keyed: DataFrame, division: Division, carried_rows: DataFrame | None) -> DataFrame:
+    """Each row at its own task and at those whose frames reach it, in order there, after rows that carry values."""
     f, task = functions(), plan.task
     most = max(division.home, default=0)
     own, lowest, highest = (
@@ -221,8 +223,13 @@ def _spread(plan: TablePlan, keyed: DataFrame, division: Division) -> DataFrame:
         spread = spread.select(*columns, home.alias(HOME))
     else:
         spread = keyed.withColumn(TARGET, own).withColumn(HOME, f.lit(True))
+    spread = spread.drop(PLACE)
     order = [_sorting(key) for key in task.keys]
-    return spread.repartitionById(max(1, len(division.shares)), named(TARGET)).sortWithinPartitions(*order, named(TIE))
+    if carried_rows is not None:
+        spread = spread.unionByName(carried_rows, allowMissingColumns=True)
+        order.insert(0, named(CARRIED).asc_nulls_last())
+    sent = spread.repartitionById(max(1, len(division.shares)), named(TARGET))
+    return sent.sortWithinPartitions(*order, named(TIE)).drop(TIE)
 
 
 def _sorting(key: Any) -> Column:
@@ -238,10 +245,14 @@ def _sorting(key: Any) -> Column:
 
 def run_sorted(task: FrameTask, outside: Carried, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """The function of a task that was sent its rows, its neighbours' among them."""
-    stream = FrameStream(task)
+    stream, received = FrameStream(task), Received(outside)
     seen = False
-    for table in gathered(batches, GATHER_ROWS):
-        stream.outside = outside.get(table.column(TARGET)[0].as_py(), ())
+    for came in gathered(batches, GATHER_ROWS):
+        table = received.rows_of(task, came)
+        if not table.num_rows:
+            continue
+        if not stream.outside:
+            stream.outside = received.outside(table.column(TARGET)[0].as_py())
         home = np.flatnonzero(flat(table.column(HOME)).to_numpy(zero_copy_only=False))
         first, last = (int(home[0]), int(home[-1]) + 1) if len(home) else (table.num_rows, table.num_rows)
         if not seen and first:
@@ -261,14 +272,19 @@ def memory(route: Route, width: int) -> int:
     return 3 * width * min(route.largest, 2 * BLOCK_ROWS + route.neighbours)
 
 
+_ROUTES = {
+    "small": "rows are few: they are read whole, and evaluated without Spark's workers",
+    "in place": "rows are in order already, and stay where they are",
+    "sorted": "rows are cut along the order, sent to their tasks and sorted there",
+}
+
+
 def described(route: Route, frame: str) -> str:
     """A route in words."""
     width = 8 * (len(route.result.columns) + 4)
     lines = [
         f"Frames of {route.rows:,} rows: {frame}",
-        "  route       rows are in order already, and stay where they are"
-        if route.in_order
-        else "  route       rows are cut along the order, sent to their tasks and sorted there",
+        f"  route       {_ROUTES[route.kind]}",
         f"  tasks       {route.tasks:,}",
         f"  neighbours  {route.neighbours:,} rows that tasks look at beside their own",
         f"  memory      about {memory(route, width) / 2**20:,.0f} MB a task beside Spark's own",

@@ -23,6 +23,7 @@ from windrow.tables.spec import SortKey, TableBound, TableFrame
 Array = npt.NDArray[Any]
 Int64Array = npt.NDArray[np.int64]
 Bounds = tuple[Int64Array, Int64Array]
+Edge = Int64Array | int
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,6 +48,8 @@ class SortedRows:
 
     @cached_property
     def in_order(self) -> bool:
+        if not self.partition:
+            return not (self._order_steps < 0).any()
         fall = self._partition_steps < 0
         if self.order:
             fall = fall | ((self._partition_steps == 0) & (self._order_steps < 0))
@@ -55,6 +58,8 @@ class SortedRows:
     @cached_property
     def group_starts(self) -> Int64Array:
         """The first row of each partition, and after the last."""
+        if not self.partition:
+            return np.array([0, self.count] if self.count else [0], np.int64)
         return _starts(self._partition_steps != 0, self.count)
 
     @cached_property
@@ -90,7 +95,7 @@ class SortedRows:
         """The first row of the frames of rows ``begin`` to before ``end``, and the row after their last."""
         if frame.unit == "rows":
             place = np.arange(begin, end, dtype=np.int64)
-            first, last = self.groups(begin, end)
+            first, last = self._group(begin, end) or self.groups(begin, end)
             return tuple(self._counted(frame, side, place, first, last, begin, end) for side in (0, 1))  # type: ignore[return-value]
         if frame.unit == "groups":
             starts = self.peer_starts
@@ -104,6 +109,12 @@ class SortedRows:
     def groups(self, begin: int, end: int) -> Bounds:
         """The first and after the last row of the partitions of some rows."""
         return _around(self.group_starts, begin, end)
+
+    def _group(self, begin: int, end: int) -> tuple[int, int] | None:
+        """The first and after the last row of the one partition that holds all of some rows."""
+        number = int(np.searchsorted(self.group_starts, begin, "right")) - 1
+        first, last = (int(edge) for edge in self.group_starts[number : number + 2])
+        return (first, last) if end <= last else None
 
     def peers(self, begin: int, end: int) -> Bounds:
         """The first and after the last of the peers of some rows."""
@@ -126,17 +137,18 @@ class SortedRows:
         return low
 
     def _counted(
-        self, frame: TableFrame, side: int, place: Int64Array, first: Int64Array, last: Int64Array, begin: int, end: int
+        self, frame: TableFrame, side: int, place: Int64Array, first: Edge, last: Edge, begin: int, end: int
     ) -> Int64Array:
         bound = frame.end if side else frame.start
         if bound.is_unbounded:
-            return last if side else first
+            return np.broadcast_to(last if side else first, place.shape).astype(np.int64)
         offset: Any = bound.offset
         if bound.column is not None:
             offset = self._column(bound, begin, end)
         # Offsets beyond all rows would overflow, and are as good as ones that just leave them.
         offset = np.clip(offset, -self.count - 1, self.count + 1)
-        found: Int64Array = np.clip(place + offset + side, first, last)
+        found: Int64Array = place + (offset + side)
+        np.clip(found, first, last, out=found)
         return found
 
     def _column(self, bound: TableBound, begin: int, end: int) -> Array:

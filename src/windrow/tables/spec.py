@@ -15,6 +15,12 @@ Number = int | float
 PLACE = "__windrow_place"
 """The column that says where a row lies: in which Spark partition, or in which slice of the order."""
 
+TARGET, HOME = "__windrow_task", "__windrow_home"
+"""The columns that say which task a row is sent to, and whether it is one of that task's own."""
+
+CARRIED, TIMES = "__windrow_carried", "__windrow_times"
+"""The columns of rows that only bring a task a value: for which aggregate and side, and how often it is elsewhere."""
+
 DAY = 86_400_000_000
 """Microseconds: distances along dates and times are counted in them."""
 
