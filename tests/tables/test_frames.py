@@ -139,8 +139,7 @@ def test_rows_in_order_are_not_shuffled(spark_session: Any, partitions: int, nam
     parts = twin.partitions(made_rows(40, seed=partitions), ("g",), [twin.Order("k")], None)
     parts.sort(key=lambda part: twin.Order("g").sorting(part[0]))
     rows = [{**row, "id": number} for number, row in enumerate(row for part in parts for row in part)]
-    # Where a number of tasks is asked for, few rows are not read whole.
-    query = wr.frames(in_order(spark_session, rows, partitions), tasks=2).partition_by("g").order_by("k")
+    query = wr.frames(in_order(spark_session, rows, partitions)).partition_by("g").order_by("k")
     asked, wanted = {}, {}
     for unit, start, end, exclude in FRAMES[:3]:
         frame = wr.Frame(unit, start, end).exclude(exclude)
@@ -296,12 +295,10 @@ def test_what_is_wrong_is_refused_before_anything_runs(spark_session: Any) -> No
 
 
 def test_an_overflow_on_a_worker_says_so(spark_session: Any) -> None:
-    df = spark_session.range(4).selectExpr("id as i", f"{2**62} as v")
-    result = wr.frames(df, tasks=2).order_by("i").rows(-2, 0).agg(a=wr.sum("v"))
+    df = spark_session.createDataFrame([(k, 2**62) for k in range(4)], "i int, v bigint")
+    result = wr.frames(df).order_by("i").rows(-2, 0).agg(a=wr.sum("v"))
     with pytest.raises(Exception, match="an integer sum overflows int64"):
         result.collect()
-    with pytest.raises(wr.Error, match="an integer sum overflows int64"):
-        wr.frames(df).order_by("i").rows(-2, 0).agg(a=wr.sum("v"))
 
 
 def test_methods_agree_and_nothing_is_left_of_no_rows(spark_session: Any) -> None:
@@ -336,16 +333,13 @@ import windrow as wr
 
 spark = SparkSession.builder.remote("local[2]").getOrCreate()
 df = spark.range(0, 300, 1, 3).select(F.col("id"), (F.col("id") * 7 % 11).alias("v"))
-few = wr.frames(df).order_by("id").rows(-9, 0)
-assert "rows are few" in few.explain(m=wr.median("v"))
-one = wr.frames(df, tasks=3).order_by("id").rows(-9, 0)
+one = wr.frames(df).order_by("id").rows(-9, 0)
 assert "in order already" in one.explain(m=wr.median("v"))
 two = wr.frames(df, tasks=3).order_by(F.col("id").desc()).rows(0, 9)
 asked = dict(m=wr.median("v"), c=wr.count_distinct("v").over(wr.Frame.rows(None, 0)))
 first = one.agg(m=wr.median("v")).orderBy("id").collect()
 second = two.agg(**asked).orderBy("id").collect()
 assert [r.m for r in first] == [r.m for r in second], "routes differ"
-assert first == few.agg(m=wr.median("v")).orderBy("id").collect(), "few rows differ"
 assert first[9].m == (5 + 6) / 2, first[9]
 assert second[0].c == 11
 try:

@@ -102,14 +102,9 @@ def arrow_type(data_type: DataType) -> pa.DataType:
     return to_arrow_type(data_type, timezone="UTC")
 
 
-def plan_text(frame: DataFrame) -> str:
-    """Spark's plans as text, optimised and physical, with what Spark thinks the sizes are."""
+def physical_plan(frame: DataFrame) -> str:
+    """Spark's plan as text."""
     # The public way to a plan, for plain and remote sessions alike, is to have it printed.
     with contextlib.redirect_stdout(io.StringIO()) as printed:
-        frame.explain(mode="cost")
+        frame.explain(mode="simple")
     return printed.getvalue()
-
-
-def physical_plan(frame: DataFrame) -> str:
-    """Spark's plan for what runs as text."""
-    return plan_text(frame).partition("== Physical Plan ==")[2]

@@ -141,7 +141,7 @@ class TableFrames:
         """The DataFrame with a column for each aggregate.
 
         The order of the rows, and bounds that stand in columns, are looked at now; all else runs when the result is
-        read. Only a small DataFrame is read and evaluated at once, unless ``tasks`` are asked for.
+        read.
         """
         return self._route(aggregates).result
 

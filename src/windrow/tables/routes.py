@@ -1,8 +1,8 @@
 """Frames on a DataFrame: one sort, one pass, any number of tasks.
 
-A few rows are read and evaluated at once. Rows that are in order already stay where they are, and tasks get the few
-rows of their neighbours that frames reach by way of the driver. All others are cut into slices along the order, and
-each row goes to its own task and to those whose frames reach it.
+Rows that are in order already stay where they are, and tasks get the few rows of their neighbours that frames reach by
+way of the driver. All others are cut into slices along the order, and each row goes to its own task and to those whose
+frames reach it.
 """
 
 from __future__ import annotations
@@ -21,11 +21,10 @@ from windrow.tables.blocks import BLOCK_ROWS, FrameStream, gathered
 from windrow.tables.carry import Carried, Received
 from windrow.tables.carrying import carried
 from windrow.tables.cuts import TIE, Cuts, choose_cuts, row_hash
-from windrow.tables.dataframes import collected, collected_table, functions, named, plan_text
+from windrow.tables.dataframes import collected, collected_table, functions, named, physical_plan
 from windrow.tables.keys import distances, flat
 from windrow.tables.order import Halo, PartitionLook, are_in_order, halos, look, opened
 from windrow.tables.slices import Division, Piece, divide
-from windrow.tables.small import evaluated, small_rows
 from windrow.tables.spec import CARRIED, HOME, PLACE, TARGET, FrameTask
 
 if TYPE_CHECKING:
@@ -58,27 +57,19 @@ class TablePlan:
 class Route:
     """How frames of a DataFrame are worked out."""
 
-    kind: str  # small, in place, or sorted
+    kind: str  # in place or sorted
     rows: int
     tasks: int
     neighbours: int  # rows that tasks look at which are other tasks' own
     largest: int  # rows that one task looks at
+    whole: bool  # whether a task holds all of these until it has seen them
     result: DataFrame
 
 
 def plan_route(plan: TablePlan) -> Route:
-    """Look at the keys, and choose; the result is worked out when it is read, or at once if there are few rows."""
-    text = plan_text(plan.rows)
+    """Look at the keys, and choose; the result is worked out when it is read."""
     # What unbounded frames carry from task to task is worked out along slices.
-    stays = plan.shuffle == "auto" and not plan.task.holds_all and _stays_put(text)
-    if plan.shuffle == "auto" and plan.tasks is None:
-        few = small_rows(plan, text, keeps_order=stays)
-        if few is not None:
-            return Route("small", few.num_rows, 1, 0, few.num_rows, evaluated(plan, few))
-    return _looked_at(plan, stays)
-
-
-def _looked_at(plan: TablePlan, stays: bool) -> Route:
+    stays = plan.shuffle == "auto" and not plan.task.holds_all and _stays_put(plan.rows)
     placed = plan.rows.withColumn(PLACE, functions().spark_partition_id())
     wanted = plan.task.needed if stays else [PLACE, *(key.column for key in plan.task.keys)]
     seen = placed.select([named(name) for name in dict.fromkeys(wanted)])
@@ -97,13 +88,12 @@ def _looked_at(plan: TablePlan, stays: bool) -> Route:
     return _sorted(plan, looks)
 
 
-def _stays_put(text: str) -> bool:
+def _stays_put(rows: DataFrame) -> bool:
     """Whether two readings of a DataFrame find the same rows in the same Spark partitions.
 
     After an exchange Spark chooses partitions as it runs, by the size of what it reads; cached rows stay.
     """
-    physical = text.partition("== Physical Plan ==")[2]
-    return "Exchange" not in re.sub(r"InMemoryRelation.*", "", physical, flags=re.DOTALL)
+    return "Exchange" not in re.sub(r"InMemoryRelation.*", "", physical_plan(rows), flags=re.DOTALL)
 
 
 def _in_place(plan: TablePlan, placed: DataFrame, held: dict[int, Halo]) -> Route:
@@ -114,6 +104,7 @@ def _in_place(plan: TablePlan, placed: DataFrame, held: dict[int, Halo]) -> Rout
         tasks=len(held),
         neighbours=sum(halo.neighbours for halo in held.values()),
         largest=max((halo.rows + halo.neighbours for halo in held.values()), default=0),
+        whole=False,
         result=result,
     )
 
@@ -152,7 +143,15 @@ def _sorted(plan: TablePlan, looks: list[PartitionLook]) -> Route:
     for piece in division.pieces:
         for number in range(division.lowest[piece.number], division.highest[piece.number] + 1):
             sizes[number] += piece.rows
-    return Route("sorted", rows, len(division.shares), division.copies, max(sizes, default=0), result)
+    return Route(
+        kind="sorted",
+        rows=rows,
+        tasks=len(division.shares),
+        neighbours=division.copies,
+        largest=max(sizes, default=0),
+        whole=plan.task.holds_all,
+        result=result,
+    )
 
 
 def _keyed(plan: TablePlan, cuts: Cuts) -> DataFrame:
@@ -267,13 +266,20 @@ def run_sorted(task: FrameTask, outside: Carried, batches: Iterator[pa.RecordBat
     yield from stream.finish()
 
 
-def memory(route: Route, width: int) -> int:
-    """About how many bytes a task needs for rows of ``width`` bytes."""
-    return 3 * width * min(route.largest, 2 * BLOCK_ROWS + route.neighbours)
+_TYPE_BYTES = {"boolean": 1, "tinyint": 1, "smallint": 2, "int": 4, "float": 4, "date": 4, "string": 40, "binary": 40}
+"""Of a value in a row; those of no fixed length are guessed, and all others are taken to have eight."""
+_OWN_BYTES = 4 * 8
+"""Of what windrow adds to a row on its way."""
+
+
+def memory(route: Route) -> int:
+    """About how many bytes a task needs: rows as they came, sorted, and as they go."""
+    width = sum(_TYPE_BYTES.get(field.dataType.simpleString(), 8) for field in route.result.schema.fields)
+    rows = route.largest if route.whole else min(route.largest, 2 * BLOCK_ROWS + route.neighbours)
+    return 3 * (width + _OWN_BYTES) * rows
 
 
 _ROUTES = {
-    "small": "rows are few: they are read whole, and evaluated without Spark's workers",
     "in place": "rows are in order already, and stay where they are",
     "sorted": "rows are cut along the order, sent to their tasks and sorted there",
 }
@@ -281,12 +287,11 @@ _ROUTES = {
 
 def described(route: Route, frame: str) -> str:
     """A route in words."""
-    width = 8 * (len(route.result.columns) + 4)
     lines = [
         f"Frames of {route.rows:,} rows: {frame}",
         f"  route       {_ROUTES[route.kind]}",
         f"  tasks       {route.tasks:,}",
         f"  neighbours  {route.neighbours:,} rows that tasks look at beside their own",
-        f"  memory      about {memory(route, width) / 2**20:,.0f} MB a task beside Spark's own",
+        f"  memory      about {memory(route) / 2**20:,.0f} MB a task beside Spark's own",
     ]
     return "\n".join(lines)
