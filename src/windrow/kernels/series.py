@@ -102,7 +102,7 @@ def run_series(
         _mark(work, rows, count, dirty)
         inside = lanes.low.max(), lanes.high.min()
         if _run_tiles(series, code, tables, work, found, results, dirty, inside, late):
-            _replace(work, rows, count, code.share, dirty, totals)
+            _replace(series, work, count, code.share, dirty, totals, late)
             failures = _run_late_tiles(
                 series, code, runs, tables, work, found, results, lanes, totals, late, failed, failures
             )
@@ -208,18 +208,27 @@ def _mark(work: Array, rows: int, count: int, dirty: Array) -> None:
 
 
 @inner
-def _replace(work: Array, rows: int, count: int, share: float, dirty: Array, totals: Array) -> None:
-    """Replace missing cells, and count those before each row."""
+def _replace(series: Series, work: Array, count: int, share: float, dirty: Array, totals: Array, late: Array) -> None:
+    """Replace missing cells in the rows of late tiles, and count those before each row, from some row on."""
     phase = np.zeros(count, work.dtype)
     codes = np.zeros(count, np.int32)
     none = np.zeros(count, np.int32)
     part = work.dtype.type(share)
-    for row in range(rows):
-        if dirty[row + 1] > dirty[row]:
-            replace_slot(work, row * count, phase, 0, part, codes)
-            add_slots(work, totals, (row + 1) * count, totals, row * count, codes, 0)
-        else:
-            add_slots(work, totals, (row + 1) * count, totals, row * count, none, 0)
+    done = 0
+    for tile in range(len(late)):
+        if not late[tile]:
+            continue
+        first = tile * series.tile * series.step
+        end = first + (series.tile - 1) * series.step + series.width
+        if first > done:  # the count before row 0 is always 0
+            totals[first * count : (first + 1) * count] = 0
+        for row in range(max(first, done), end):
+            if dirty[row + 1] > dirty[row]:
+                replace_slot(work, row * count, phase, 0, part, codes)
+                add_slots(work, totals, (row + 1) * count, totals, row * count, codes, 0)
+            else:
+                add_slots(work, totals, (row + 1) * count, totals, row * count, none, 0)
+        done = end
 
 
 @inner
