@@ -51,7 +51,8 @@ class PlaneText(AlongText):
             yield self.merged(f"%given0.{part}", self.top, f"%below.v{part}")
             yield from self._store_row(f"%given0.{part}", "to", 0, part)
 
-        yield from self._function(["below", "to"], rows, range(rows), range(rows), body, careful, outputs=1)
+        checked = range(rows - 1, rows) if careful else range(rows)
+        yield from self._function(["below", "to"], rows, checked, range(rows), body, careful, outputs=1)
 
     def prefix(self, rows: int, careful: bool) -> Iterator[str]:
         """Windows of many rows: the last rows of a block, so many of which are listed first, and the next ones'."""
@@ -75,7 +76,7 @@ class PlaneText(AlongText):
 
         new = range(rows, 2 * rows)
         names = ["below", "before", "after", "to"]
-        checked = new if careful else range(2 * rows)
+        checked = range(2 * rows - 1, 2 * rows) if careful else range(2 * rows)
         yield from self._function(names, 2 * rows, checked, new, body, careful, outputs=rows)
 
     def _function(
@@ -85,6 +86,7 @@ class PlaneText(AlongText):
         """A loop over rows of cells, whose addresses are in a list; it gives whether a checked one has a NaN.
 
         In a sum a NaN shows, and so may opposite infinities: no harm, since care is taken then. Extremes hide it.
+        With care one row is enough to tell whether to go on so: a loop that is blind finds out if it was not.
         """
         arguments = ["rows", *rows_of_totals, "room", "ahead", *ENDS]
         results = len(asked) if outputs is None else outputs

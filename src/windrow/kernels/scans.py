@@ -24,6 +24,7 @@ from windrow.kernels.scan_text import LINE
 from windrow.kernels.sweep import Sweep
 
 LARGEST = 2**63 - 1
+SAMPLED = 16  # rows that are looked at for missing cells before anything else
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +97,7 @@ def window_average(
     axes = _axes(values, sweeps)
     plan = average_plan(axes) if result.size and values.size else None
     if plan is not None:
-        if average_all(values, axes, plan, result):
+        if not _shows_missing(values) and average_all(values, axes, plan, result):
             return Extremes(result, _empty(0, result, 0.0, values, sweeps))
         counts = _count(values, sweeps, passing=True)
         average_all(values, axes, plan, result, counts)
@@ -107,6 +108,11 @@ def window_average(
     counts = _count(values, sweeps)
     empty = divide(result, counts)
     return Extremes(result, counts == 0 if empty else None)
+
+
+def _shows_missing(values: NDArray[Any]) -> bool:
+    """Whether one of a few rows lacks a cell: then an average by way of counts is not tried in vain without."""
+    return values.dtype.kind == "f" and bool(np.isnan(values[:: len(values) // SAMPLED + 1]).any())
 
 
 def averages_directly(dtype: np.dtype[Any], cells: int) -> bool:
