@@ -59,7 +59,7 @@ class Column:
 
 @dataclass(frozen=True)
 class Result:
-    """An aggregate's values, and where they are missing (None: nowhere); what stands there means nothing."""
+    """An aggregate's values, and where they are missing, whatever stands there; NaN is missing without being named."""
 
     values: Array
     missing: Mask | None

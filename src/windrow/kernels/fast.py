@@ -61,13 +61,7 @@ def fast_windows(
         return Outcome(NO_VALUES, found.values, None, found.empty)
     assert ranks is not None
     selection = window_select(values, regular, ranks, valid=present)
-    empty = selection.missing
-    if empty is None and selection.values.dtype.kind == "f":
-        missing = np.isnan(selection.values)
-        if missing.any():
-            # Half-way between opposite infinities is NaN, too, and not missing.
-            empty = _counted(values, present, regular) == 0 if ranks.interpolates else missing
-    return Outcome(selection.values, selection.values, None, empty)
+    return Outcome(selection.values, selection.values, None, selection.missing)
 
 
 def _counted(values: Array, present: Mask | None, sweeps: Sequence[Sweep]) -> npt.NDArray[np.int64]:

@@ -19,7 +19,8 @@ class Outcome(NamedTuple):
 
     ``reals`` holds sums, squares, interpolated values and numbers of distinct values, ``exact`` whole sums and picked
     values. ``counts`` says how many present values each window had; a kernel that did not count leaves it None and
-    says in ``empty`` where there were none (None: nowhere). Where nothing is present the values mean nothing.
+    says in ``empty`` where there were none (None: nowhere, or where NaN stands). Where nothing is present other values
+    mean nothing.
     """
 
     reals: Array
