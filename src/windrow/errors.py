@@ -23,6 +23,11 @@ class Error(Exception):
         self.hint = hint
         super().__init__(what)
 
+    @property
+    def excerpt(self) -> str | None:
+        """The line of a text that the mistake is in, with a caret below its place; None if it is in no text."""
+        return None
+
     def __str__(self) -> str:
         text = self.what if self.got is None else f"{self.what}, got {self.got}"
         return text if self.hint is None else f"{text}. {self.hint}"
@@ -92,15 +97,26 @@ class MemoryLimitError(MachineError):
     """The work would need more memory than it may use."""
 
 
+def _likeness(name: str, known: str) -> float:
+    """How alike two names are; people seldom mistake the first letter, and leave out others: average is avg."""
+    alike = difflib.SequenceMatcher(None, known.lower(), name.lower()).ratio()
+    return alike + 0.1 * (name[:1].lower() == known[:1].lower())
+
+
 def nearest(name: str, known: Iterable[str]) -> str:
-    """A hint naming the known name closest to ``name``, or all of them when none is close."""
-    name, names = str(name), sorted(known)
-    close = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
+    """A hint naming the known name closest to ``name``, or all of them when none is close; never ``name`` itself."""
+    name = str(name)
+    names = sorted(candidate for candidate in known if candidate != name)
+    close = difflib.get_close_matches(name, names, n=5, cutoff=0.5)
     if not close:
         folded = {candidate.lower(): candidate for candidate in names}
-        close = [folded[m] for m in difflib.get_close_matches(name.lower(), list(folded), n=1, cutoff=0.5)]
+        close = [folded[m] for m in difflib.get_close_matches(name.lower(), list(folded), n=5, cutoff=0.5)]
     if close:
-        return f"Did you mean {close[0]!r}?"
+        return f"Did you mean {max(close, key=lambda known: _likeness(name, known))!r}?"
     if not names:
         return "There are none yet."
     return "Known: " + ", ".join(names[:10]) + (", …" if len(names) > 10 else "")
+
+
+class StaleViewWarning(UserWarning):
+    """A view was read that does not hold for the present state of the arrays it reads."""

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from functools import reduce
 from operator import and_, or_
 
+from windrow.errors import Error
 from windrow.expressions.nodes import (
     And,
     Between,
@@ -14,6 +15,7 @@ from windrow.expressions.nodes import (
     Comparison,
     InList,
     IsNull,
+    Label,
     Literal,
     Node,
     Not,
@@ -25,12 +27,15 @@ from windrow.model.box import Box
 _MIRRORED = {"=": "=", "<>": "<>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 _OPPOSITE = {"=": "<>", "<>": "=", "<": ">=", "<=": ">", ">": "<=", ">=": "<"}
 _EXACT = 2**53
+_MOST_LABELS = 2**20
+"""Cells of a dimension for which a condition on their labels is tried out one by one."""
 
 
 def box_of(node: Node, dimension_names: Sequence[str], bounds: Box) -> Box:
     """A box in ``bounds`` that holds every cell there for which the condition can be true.
 
-    It is found from comparisons of dimensions with numbers; whatever else the condition says can only leave out more.
+    It is found from comparisons of dimensions with numbers, and by trying conditions on the labels of one dimension;
+    whatever else the condition says can only leave out more.
     """
     return _Search(tuple(dimension_names), bounds).where(node, True)
 
@@ -50,6 +55,8 @@ class _Search:
         if isinstance(node, (And, Or)):
             every = isinstance(node, And) is truth
             return reduce(and_ if every else or_, [self.where(operand, truth) for operand in node.operands])
+        if any(isinstance(part, Label) for part in node.walk()):
+            return self._tried(node, truth)
         if isinstance(node, Comparison):
             return self._compared(node.left, node.operator if truth else _OPPOSITE[node.operator], node.right)
         if isinstance(node, Between):
@@ -59,6 +66,29 @@ class _Search:
         if isinstance(node, IsNull) and self._axis(node.operand) is not None:
             return self.bounds if truth is node.negated else self.nothing
         return self.bounds
+
+    def _tried(self, node: Node, truth: bool) -> Box:
+        """From the first to the last cell of the one dimension that the condition reads which can satisfy it."""
+        columns = node.columns()
+        axis = self._axis(next(iter(columns))) if len(columns) == 1 else None
+        if axis is None or not 0 < self.bounds.shape[axis] <= _MOST_LABELS:
+            return self.bounds
+        import numpy as np
+        import pyarrow as pa
+
+        from windrow.expressions.evaluate import evaluate
+
+        cells = np.arange(self.bounds.lo[axis], self.bounds.hi[axis] + 1)
+        try:
+            found = evaluate(node, {self.names[axis]: pa.array(cells)}, len(cells))
+        except Error:  # some label cannot be computed with, which matters only if its cells are read
+            return self.bounds
+        chosen = cells[found.fill_null(not truth).to_numpy(zero_copy_only=False) == truth]
+        if not len(chosen):
+            return self.nothing
+        lo, hi = list(self.bounds.lo), list(self.bounds.hi)
+        lo[axis], hi[axis] = int(chosen[0]), int(chosen[-1])
+        return Box(tuple(lo), tuple(hi))
 
     def _between(self, node: Between, inside: bool) -> Box:
         low, high = (">=", "<=") if inside else ("<", ">")

@@ -21,15 +21,18 @@ from windrow.expressions.casts import cast, comparable, fitted, wide_type, widen
 from windrow.expressions.functions import FUNCTIONS, Kind
 from windrow.expressions.nodes import (
     And,
+    Around,
     Between,
     Binary,
     Call,
     Case,
     Cast,
+    Cell,
     Column,
     Comparison,
     InList,
     IsNull,
+    Label,
     Literal,
     Node,
     Not,
@@ -110,6 +113,11 @@ def _literal(node: Literal, frame: Frame) -> pa.Array:
 
 def _column(node: Column, frame: Frame) -> pa.Array:
     return frame.columns[node.key]
+
+
+def _label(node: Label, frame: Frame) -> pa.Array:
+    cells = frame.columns[node.cell.key]
+    return widen(node.coordinate.values(cells.to_numpy()))
 
 
 def _unary(node: Unary, frame: Frame) -> pa.Array:
@@ -259,11 +267,14 @@ def _cast(node: Cast, frame: Frame) -> pa.Array:
 _RULES: dict[type[Node], Callable[[Any, Frame], pa.Array]] = {
     Literal: _literal,
     Column: _column,
+    Cell: _column,
+    Label: _label,
     Unary: _unary,
     Binary: _binary,
     Comparison: _comparison,
     And: _logical,
     Or: _logical,
+    Around: _logical,
     Not: _not,
     Between: _between,
     InList: _in_list,

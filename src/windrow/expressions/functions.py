@@ -156,6 +156,17 @@ def _if(condition: Node, result: Node, otherwise: Node) -> Node:
     return Case(((condition, result),), otherwise)
 
 
+def _of_dimension(function: str, argument: Node) -> Node:
+    """Binding puts what they mean in the place of ``cell(d)`` and ``label(d)``; what is left has another argument."""
+    raise ExpressionError(f"{function} takes the name of a dimension", got=argument, hint=f"As in {function}(time)")
+
+
+def _distance(*_: Node) -> Node:
+    """Binding puts a column in its place where there are pairs; what is left stands elsewhere."""
+    hint = "As in with shape L2(5) where distance() > 1"
+    raise ExpressionError("only the cells of a pair have a distance: in joins and neighbours", hint=hint)
+
+
 _CONSTANT = Kind.CONSTANT_STRING
 _NUMBERS = (Kind.NUMBER,)
 _ALL = [
@@ -223,6 +234,9 @@ _ALL = [
             ("quarter", pc.quarter),
         )
     ),
+    Function("cell(d)", (Kind.SAME,), None, rewrite=partial(_of_dimension, "cell")),
+    Function("label(d)", (Kind.SAME,), None, rewrite=partial(_of_dimension, "label")),
+    Function("distance(['unit'])", (_CONSTANT,), _FLOAT64, rewrite=_distance, fewest=0),
     Function("date_trunc('unit', t)", (_CONSTANT, Kind.DATETIME), _DATETIME, _truncate, fewest=2, most=2),
 ]
 

@@ -11,10 +11,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass, field, fields
 from datetime import UTC, date, datetime
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from windrow.errors import ExpressionError
 from windrow.model.types import DataType
+
+if TYPE_CHECKING:
+    from windrow.model.coordinates import Coordinate
 
 DEEPEST = 100
 """Levels of nesting an expression may have, so few that no walk or pickle needs more than 600 of 1,000 frames."""
@@ -149,6 +152,28 @@ class Column(Node):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
+class Cell(Column):
+    """The number of the cell along a dimension whose name alone is its label. It is read as the column ``name``."""
+
+    def _pieces(self) -> Pieces:
+        return ["cell(", *Column._pieces(self), ")"]
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Label(Node):
+    """The label of the cell along a dimension, found by its number; ``coordinate`` knows the labels.
+
+    Only bound expressions hold it, so that whoever evaluates one needs no more than the numbers of the cells.
+    """
+
+    cell: Cell
+    coordinate: Coordinate
+
+    def _pieces(self) -> Pieces:
+        return Column._pieces(self.cell)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
 class Unary(Node):
     """A minus sign before a number."""
 
@@ -231,6 +256,24 @@ class Or(Node):
 
     def _pieces(self) -> Pieces:
         return _listed(self.operands, " or ", _AND)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Around(Or):
+    """True for cells in a range that goes round a periodic dimension: from a cell to the last, or from the first on."""
+
+    @property
+    def cell(self) -> Column:
+        """The number of the cell."""
+        first = self.operands[0]
+        assert isinstance(first, Between)
+        assert isinstance(first.operand, Column)
+        return first.operand
+
+    @property
+    def runs(self) -> tuple[tuple[int, int], ...]:
+        """The first and the last cell of both parts, in the order in which they are met."""
+        return tuple((part.low.value, part.high.value) for part in self.operands)  # type: ignore[attr-defined]
 
 
 @dataclass(frozen=True, slots=True, repr=False)

@@ -17,15 +17,18 @@ from windrow.expressions.functions import FUNCTIONS, Function, Kind
 from windrow.expressions.instants import timestamp
 from windrow.expressions.nodes import (
     And,
+    Around,
     Between,
     Binary,
     Call,
     Case,
     Cast,
+    Cell,
     Column,
     Comparison,
     InList,
     IsNull,
+    Label,
     Literal,
     Node,
     Not,
@@ -72,6 +75,11 @@ def _column(node: Column, types: Types) -> Typed:
     if node.key not in types:
         raise UnknownNameError("no such column", got=repr(node.key), hint=nearest(node.key, types))
     return node, types[node.key]
+
+
+def _label(node: Label, types: Types) -> Typed:
+    resolve(node.cell, types)
+    return node, node.coordinate.type
 
 
 def _unary(node: Unary, types: Types) -> Typed:
@@ -247,11 +255,14 @@ def _expect_count(function: Function, node: Call) -> None:
 _RULES: dict[type[Node], Callable[[Any, Types], Typed]] = {
     Literal: _literal,
     Column: _column,
+    Cell: _column,
+    Label: _label,
     Unary: _unary,
     Binary: _binary,
     Comparison: _comparison,
     And: _logical,
     Or: _logical,
+    Around: _logical,
     Not: _not,
     Between: _between,
     InList: _in_list,

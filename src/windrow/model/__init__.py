@@ -1,0 +1,1 @@
+"""What arrays, windows, shapes and SQL frames are: values that cannot change, no input or output."""

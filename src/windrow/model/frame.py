@@ -1,132 +1,38 @@
-"""Frames of SQL: which rows of a sorted partition an aggregate at a row is over.
+"""SQL's frames: which rows around a row an aggregate is over, and what rows are sorted by.
 
-A frame is ROWS, RANGE or GROUPS between two bounds, with EXCLUDE. ``row_bounds`` turns it, for one partition whose
-order keys are sorted, into the first row of every frame and the row after its last; a frame that ends before it starts
-is empty.
+``Frame`` is the same wherever frames are: as a user gives it, as a query's text has it, and as tasks compute it. Only
+what its bounds are made of differs: amounts that were given, expressions that were written, columns that hold them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+import re
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from windrow.errors import DataError, SchemaError, nearest
-from windrow.model.frame_ranges import Interval, Offset, OrderKey, range_end, range_start
-
-Int64Array = npt.NDArray[np.int64]
+from windrow.errors import SchemaError, nearest
 
 UNITS = ("rows", "range", "groups")
 EXCLUDES = ("no others", "current row", "group", "ties")
 
-__all__ = [
-    "Bound",
-    "Frame",
-    "Interval",
-    "OrderKey",
-    "current_row",
-    "following",
-    "peer_bounds",
-    "preceding",
-    "row_bounds",
-]
+DAY = 86_400_000_000
+"""Microseconds: distances along dates and times are counted in them."""
 
-
-@dataclass(frozen=True, eq=False)
-class Bound:
-    """Where a frame begins or ends: ``offset`` past the current row, before it if negative; or nowhere.
-
-    ``offset`` is one number or interval for all rows, or an array with one for each row of the partition.
-    """
-
-    offset: Offset | None = 0
-    before: bool = False  # of an unbounded one: whether it is unbounded preceding
-
-    @property
-    def is_unbounded(self) -> bool:
-        return self.offset is None
-
-    @property
-    def is_current_row(self) -> bool:
-        return isinstance(self.offset, (int, np.integer)) and self.offset == 0
-
-
-current_row = Bound()
-unbounded_preceding = Bound(None, before=True)
-unbounded_following = Bound(None)
-
-
-def preceding(amount: Offset) -> Bound:
-    """So far before the current row; ``amount`` must not be negative."""
-    amount = _amount(amount, "preceding")
-    if isinstance(amount, np.ndarray) and amount.dtype.kind == "u":
-        amount = np.minimum(amount, np.iinfo(np.int64).max).astype(np.int64)
-    return Bound(-amount)
-
-
-def following(amount: Offset) -> Bound:
-    """So far after the current row; ``amount`` must not be negative."""
-    return Bound(_amount(amount, "following"))
-
-
-def _amount(amount: Any, side: str) -> Any:
-    try:
-        # NaN and NaT are not at least 0 either.
-        right = (
-            not amount.is_negative
-            if isinstance(amount, Interval)
-            else bool(np.all(np.asarray(amount) >= _zero(amount)))
-        )
-    except TypeError:
-        raise SchemaError("a frame's offset must be a number or an interval", got=repr(amount)) from None
-    if not right:
-        raise DataError(
-            f"the offset of {side} must not be negative or missing",
-            got=_shown(amount),
-            hint="Use the other of preceding and following",
-        )
-    return amount
-
-
-def _zero(amount: Any) -> Any:
-    return np.timedelta64(0) if np.asarray(amount).dtype.kind == "m" else 0
-
-
-def _shown(amount: Any) -> Any:
-    return amount if not isinstance(amount, np.ndarray) else amount.min() if amount.dtype.kind != "O" else "an array"
-
-
-@dataclass(frozen=True, eq=False)
-class Frame:
-    """``unit`` rows, range or groups; by default all rows from the first to the current one's last peer, as in SQL."""
-
-    unit: str = "range"
-    start: Bound = unbounded_preceding
-    end: Bound = current_row
-    exclude: str = "no others"
-
-    def __post_init__(self) -> None:
-        if self.unit not in UNITS:
-            raise SchemaError(
-                "a frame counts in " + ", ".join(UNITS), got=repr(self.unit), hint=nearest(self.unit, UNITS)
-            )
-        check_exclude(self.exclude)
-        if self.start.is_unbounded and not self.start.before:
-            raise SchemaError("a frame cannot start at unbounded following")
-        if self.end.is_unbounded and self.end.before:
-            raise SchemaError("a frame cannot end at unbounded preceding")
-        if self.unit != "range":
-            for bound in (self.start, self.end):
-                _check_whole(bound.offset, self.unit)
-
-    @property
-    def needs_distance(self) -> bool:
-        """Whether bounds are distances along the order key, of which there must then be exactly one."""
-        bounds = (self.start, self.end)
-        return self.unit == "range" and any(not b.is_unbounded and not b.is_current_row for b in bounds)
+_DURATIONS = {
+    "microsecond": 1,
+    "millisecond": 1_000,
+    "second": 1_000_000,
+    "minute": 60_000_000,
+    "hour": 3_600_000_000,
+    "day": DAY,
+    "week": 7 * DAY,
+}
+_MONTHS = {"month": 1, "quarter": 3, "year": 12}
+_PART = re.compile(r"\s*([+-]?\s*\d+(?:\.\d+)?)\s+'?([a-z]+?)s?'?(?=\s|,|$)", re.IGNORECASE)
 
 
 def check_exclude(exclude: str) -> None:
@@ -137,76 +43,189 @@ def check_exclude(exclude: str) -> None:
         )
 
 
-def _check_whole(offset: Any, unit: str) -> None:
-    """Rows and groups are counted in whole numbers."""
-    if offset is None or (isinstance(offset, (int, np.integer)) and not isinstance(offset, bool)):
-        return
-    if isinstance(offset, np.ndarray) and offset.dtype.kind in "iu":
-        return
-    got = f"an array of {offset.dtype}" if isinstance(offset, np.ndarray) else repr(offset)
-    raise SchemaError(f"the offsets of a {unit} frame must be whole numbers", got=got)
+@dataclass(frozen=True)
+class SortKey:
+    """A column that rows are sorted by, as Spark sorts: NULL at one end, NaN above all numbers."""
+
+    column: str
+    descending: bool = False
+    nulls_first: bool = True
+
+    def __str__(self) -> str:
+        return f"{self.column} desc" if self.descending else self.column
 
 
-def row_bounds(frame: Frame, keys: Sequence[OrderKey], rows: int) -> tuple[Int64Array, Int64Array]:
-    """The first row of each row's frame and the row after its last, in a partition of ``rows`` sorted rows."""
-    check_keys(frame, keys)
-    for bound in (frame.start, frame.end):
-        if isinstance(bound.offset, np.ndarray) and bound.offset.shape != (rows,):
-            raise DataError(f"a frame needs one offset for each of {rows} rows", got=bound.offset.shape)
-    if frame.unit == "rows":
-        place = np.arange(rows, dtype=np.int64)
-        return _counted(frame.start, place, rows, 0), _counted(frame.end, place, rows, 1)
-    peers = peer_bounds(keys, rows)
-    if frame.unit == "groups":
-        fresh = peers[0] == np.arange(rows)
-        number, starts = np.cumsum(fresh) - 1, np.append(np.flatnonzero(fresh), rows).astype(np.int64)
-        groups = len(starts) - 1
-        return starts[_counted(frame.start, number, groups, 0)], starts[_counted(frame.end, number, groups, 1)]
-    return _range_bound(frame.start, keys, peers, rows, 0), _range_bound(frame.end, keys, peers, rows, 1)
+# Distances
 
 
-def check_keys(frame: Frame, keys: Sequence[OrderKey]) -> None:
-    """Refuse a RANGE frame with distances over anything but one number or point in time."""
-    if not frame.needs_distance:
-        return
-    if len(keys) != 1:
-        got = f"{len(keys)} order columns" if keys else "no order"
-        raise SchemaError("a range frame with an offset needs exactly one order column", got=got)
-    keys[0].check_distance(frame.start.offset)
-    keys[0].check_distance(frame.end.offset)
+@dataclass(frozen=True)
+class Interval:
+    """A calendar distance: months are as long as they are, and a day that a month lacks becomes its last."""
+
+    months: int = 0
+    microseconds: int = 0
+
+    @property
+    def is_negative(self) -> bool:
+        return self.months < 0 or self.microseconds < 0
+
+    def __neg__(self) -> Interval:
+        return Interval(-self.months, -self.microseconds)
+
+    def after(self, moments: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """The moments so much later."""
+        if self.months:
+            month = moments.astype("M8[M]")
+            day = moments - month.astype(moments.dtype)
+            whole = (month + 1 + self.months).astype("M8[D]") - np.timedelta64(1, "D")  # the last day there is
+            moved = (month + self.months).astype(moments.dtype) + day
+            last = whole.astype(moments.dtype) + (moments - moments.astype("M8[D]").astype(moments.dtype))
+            moments = np.minimum(moved, last)
+        return moments + np.timedelta64(self.microseconds, "us") if self.microseconds else moments
+
+    def __str__(self) -> str:
+        # A minus in front is of the whole, as it is when an interval is read.
+        negative = (self.months or self.microseconds) < 0
+        months, rest = (-self.months, -self.microseconds) if negative else (self.months, self.microseconds)
+        parts = [_amount(months, "month")] if months else []
+        sign, rest = (-1 if rest < 0 else 1), abs(rest)
+        for unit in ("day", "hour", "minute", "second", "microsecond"):
+            whole, rest = divmod(rest, _DURATIONS[unit])
+            parts += [_amount(sign * whole, unit)] if whole else []
+        return f"interval '{'-' if negative else ''}{' '.join(parts) or '0 days'}'"
 
 
-def peer_bounds(keys: Sequence[OrderKey], rows: int) -> tuple[Int64Array, Int64Array]:
-    """For each row the first of its peers (the rows with the same order keys) and the row after their last.
+def _amount(number: int, unit: str) -> str:
+    return f"{number} {unit}{'' if abs(number) == 1 else 's'}"
 
-    Without an order all rows are peers.
+
+def parse_interval(text: str) -> Interval | None:
+    """``7 days``, ``-1 month``, ``interval 2 hours 30 minutes``; None for what is no interval.
+
+    >>> parse_interval("-1 day 12 hours")
+    Interval(months=0, microseconds=-129600000000)
     """
-    fresh = np.zeros(rows, bool)
-    fresh[:1] = True
-    for key in keys:
-        fresh[1:] |= key.changes()
-    starts = np.flatnonzero(fresh)
-    number = np.cumsum(fresh) - 1
-    return starts[number].astype(np.int64), np.append(starts[1:], rows)[number].astype(np.int64)
+    rest = re.sub(r"^\s*(-?)\s*interval\b", r"\1", text, flags=re.IGNORECASE).replace("'", " ").strip()
+    sign = 1
+    if rest.startswith("-"):
+        sign, rest = -1, rest[1:]
+    months, microseconds, place = 0, Fraction(0), 0
+    while place < len(rest):
+        match = _PART.match(rest, place)
+        if match is None:
+            return None
+        amount, unit = Fraction(match[1].replace(" ", "")), match[2].lower()
+        if unit in _DURATIONS:
+            microseconds += amount * _DURATIONS[unit]
+        elif unit in _MONTHS and amount.denominator == 1:
+            months += int(amount) * _MONTHS[unit]
+        else:
+            return None
+        place = match.end()
+        while place < len(rest) and rest[place] in " ,":
+            place += 1
+    return Interval(sign * months, sign * int(microseconds)) if rest else None
 
 
-def _counted(bound: Bound, place: Int64Array, count: int, past: int) -> Int64Array:
-    """``place + offset``, plus 1 at a frame's end, within 0 and ``count``."""
-    if bound.offset is None:
-        return np.full(len(place), 0 if bound.before else count, np.int64)
-    # Offsets beyond the partition would overflow, and are as good as ones that just leave it.
-    offset = np.asarray(bound.offset)
-    low = 0 if offset.dtype.kind == "u" else -count - 1
-    moved: Int64Array = place + np.clip(offset, low, count + 1).astype(np.int64) + past
-    return np.clip(moved, 0, count)
+# Frames
 
 
-def _range_bound(
-    bound: Bound, keys: Sequence[OrderKey], peers: tuple[Int64Array, Int64Array], rows: int, side: int
-) -> Int64Array:
-    if bound.offset is None:
-        return np.full(rows, 0 if bound.before else rows, np.int64)
-    if bound.is_current_row:
-        return peers[side]
-    find = range_end if side else range_start
-    return find(keys[0], bound.offset, peers[side])
+@dataclass(frozen=True, eq=False)
+class Offset:
+    """An amount before or after the current row, which must not be negative: ``wr.preceding``, ``wr.following``."""
+
+    amount: Any
+    before: bool
+
+    def __str__(self) -> str:
+        return f"{self.amount} {'preceding' if self.before else 'following'}"
+
+
+def preceding(amount: Any) -> Offset:
+    """A bound so far before the current row; a negative amount is an error, as in SQL."""
+    return Offset(amount, before=True)
+
+
+def following(amount: Any) -> Offset:
+    """A bound so far after the current row; a negative amount is an error, as in SQL."""
+    return Offset(amount, before=False)
+
+
+Bound = TypeVar("Bound")
+
+
+@dataclass(frozen=True, eq=False)
+class Frame(Generic[Bound]):
+    """Which rows around a row an aggregate is over: ``Frame.rows(-29, 0)``, ``Frame.range("-7 days", 0)``.
+
+    Bounds count from the current row, negative before it. 0 is the current row (in range and groups: with its peers),
+    None is unbounded. A bound may also be an interval, a Column, or Spark SQL for one, which gives each row its own.
+    """
+
+    unit: str
+    start: Bound
+    end: Bound
+    exclusion: str = "no others"
+
+    def __post_init__(self) -> None:
+        if self.unit not in UNITS:
+            raise SchemaError(
+                "a frame counts in " + ", ".join(UNITS), got=repr(self.unit), hint=nearest(self.unit, UNITS)
+            )
+        check_exclude(self.exclusion)
+
+    @staticmethod
+    def rows(start: Any, end: Any) -> Frame[Any]:
+        """So many rows before and after."""
+        return Frame("rows", start, end)
+
+    @staticmethod
+    def range(start: Any, end: Any) -> Frame[Any]:
+        """The rows whose order key is so far away."""
+        return Frame("range", start, end)
+
+    @staticmethod
+    def groups(start: Any, end: Any) -> Frame[Any]:
+        """So many groups of rows with equal order keys before and after."""
+        return Frame("groups", start, end)
+
+    def exclude(self, what: str) -> Frame[Bound]:
+        """Leave out the ``current row``, its ``group`` of peers, or its ``ties``: the peers without the row itself."""
+        return replace(self, exclusion=exclusion_of(what))
+
+    @property
+    def is_reversed(self) -> bool:
+        """Whether it is known to end before it starts, so that it is empty."""
+        start, end = _signed(self.start), _signed(self.end)
+        if isinstance(start, Interval) and isinstance(end, Interval):
+            return start != end and start.months >= end.months and start.microseconds >= end.microseconds
+        return isinstance(start, int | float) and isinstance(end, int | float) and start > end
+
+    def __str__(self) -> str:
+        text = f"{self.unit} between {_shown(self.start, 'preceding')} and {_shown(self.end, 'following')}"
+        return text if self.exclusion == "no others" else f"{text} exclude {self.exclusion}"
+
+
+def exclusion_of(what: str) -> str:
+    """An EXCLUDE however it is written."""
+    words = " ".join(str(what).lower().split())
+    if words not in EXCLUDES:
+        raise SchemaError(
+            "exclude must be one of " + ", ".join(EXCLUDES), got=repr(what), hint=nearest(words, EXCLUDES)
+        )
+    return words
+
+
+def _signed(bound: Any) -> Any:
+    """How far a bound is from the current row, negative before it, if it says that itself."""
+    if isinstance(bound, Offset) and isinstance(bound.amount, int | float | Interval):
+        return -bound.amount if bound.before else bound.amount
+    return bound
+
+
+def _shown(bound: Any, way: str) -> str:
+    if bound is None:
+        return f"unbounded {way}"
+    if not isinstance(bound, int | float) or isinstance(bound, bool):
+        return str(bound)
+    return "current row" if bound == 0 else str(Offset(abs(bound), before=bound < 0))

@@ -178,19 +178,24 @@ def _integer_root(value: int, degree: int) -> int:
 
 
 DENSE_CHUNK_BYTES = 4 * 2**20
-DENSE_GROWING_STEPS = 16
+DENSE_PATCHED_CHUNK_BYTES = 3 * 2**18
+"""For arrays that are changed a few cells at a time: a chunk is written anew for each of them."""
+
+DENSE_GROWING_STEPS = 8
 SPARSE_CHUNK_CELLS = 2**19
 SPARSE_CHUNKS = 2**16
 SPARSE_GROWING_STEPS = 1024
 MOST_SPARSE_CHUNK_CELLS = 2**40
 
 
-def dense_chunks(extents: Sequence[int | None], itemsize: int, stated: Mapping[int, int]) -> tuple[int, ...]:
-    """Chunk sizes of a dense array for dimensions whose chunk was not stated: a few MB to a chunk.
+def dense_chunks(
+    extents: Sequence[int | None], itemsize: int, stated: Mapping[int, int], chunk_bytes: int = DENSE_CHUNK_BYTES
+) -> tuple[int, ...]:
+    """Chunk sizes of a dense array for dimensions whose chunk was not stated: by default a few MB to a chunk.
 
     Growing dimensions get short chunks, or every append would rewrite a long one.
     """
-    return _halved(extents, stated, DENSE_GROWING_STEPS, max(1, DENSE_CHUNK_BYTES // itemsize))
+    return _halved(extents, stated, DENSE_GROWING_STEPS, max(1, chunk_bytes // itemsize))
 
 
 def sparse_chunks(extents: Sequence[int | None], stated: Mapping[int, int]) -> tuple[int, ...]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
@@ -266,6 +266,11 @@ class Gridding:
             if axis.name == name:
                 return axis
         raise UnknownNameError("no such gridded dimension", got=repr(name), hint=nearest(name, self.names))
+
+    def along(self, names: Collection[str]) -> Gridding | None:
+        """The gridding of some dimensions; None if none of them has any."""
+        axes = tuple(axis for axis in self.axes if axis.name in names)
+        return Gridding(axes) if axes else None
 
     def dimensions(self, chunks: Mapping[str, int] | None = None) -> tuple[Dimension, ...]:
         return tuple(axis.dimension(chunk=(chunks or {}).get(axis.name)) for axis in self.axes)

@@ -49,15 +49,22 @@ class Reach:
         pieces = itertools.product(*self._spans(box, bounds))
         return [Box(tuple(lo for lo, _ in piece), tuple(hi for _, hi in piece)) for piece in pieces]
 
+    def partner_boxes(self, centres: Box, bounds: Box) -> list[Box]:
+        """Disjoint boxes of exactly the cells reached from centres that need not lie in the array."""
+        pieces = itertools.product(*self._spans_from(centres, bounds))
+        return [Box(tuple(lo for lo, _ in piece), tuple(hi for _, hi in piece)) for piece in pieces]
+
     def _spans(self, box: Box, bounds: Box) -> list[list[Span]]:
-        inside = box & bounds
-        if len(self.start) != inside.ndim:
+        return self._spans_from(box & bounds, bounds)
+
+    def _spans_from(self, box: Box, bounds: Box) -> list[list[Span]]:
+        if len(self.start) != box.ndim:
             raise SchemaError(f"a neighbourhood in {len(self.start)} dimensions needs such a box", got=box)
-        if inside.is_empty:
+        if box.is_empty or bounds.is_empty:
             return [[] for _ in self.start]
         return [
-            span(inside.lo[d] + self.start[d], inside.hi[d] + self.stop[d], (bounds.lo[d], bounds.hi[d]), self.wrap[d])
-            for d in range(inside.ndim)
+            span(box.lo[d] + self.start[d], box.hi[d] + self.stop[d], (bounds.lo[d], bounds.hi[d]), self.wrap[d])
+            for d in range(box.ndim)
         ]
 
 
@@ -73,6 +80,26 @@ def span(first: int, last: int, bounds: Span, wrap: bool) -> list[Span]:
     first = lo + (first - lo) % extent
     last = first + length - 1
     return [(first, last)] if last <= hi else [(first, hi), (lo, last - extent)]
+
+
+def one_turn(lo: int, hi: int, extent: int) -> Span:
+    """The part of a range of offsets that holds, once, the nearest way in it to each cell of a periodic dimension.
+
+    In an even extent n the offsets n/2 and -n/2 are one cell, so that a range from the one to the other is too long.
+    """
+    if hi - lo < extent:
+        return lo, hi
+    if lo <= -((extent - 1) // 2) and hi >= (extent - 1) // 2:
+        return canonical_turn(lo, hi, extent)
+    return (lo, lo + extent - 1) if -lo < hi else (hi - extent + 1, hi)
+
+
+def canonical_turn(lo: int, hi: int, extent: int) -> Span:
+    """The same cells of a periodic dimension by the offsets around 0, where only cells count and not ways to them."""
+    if hi - lo + 1 >= extent:
+        return -((extent - 1) // 2), extent // 2
+    turns = -((extent - lo - hi) // (2 * extent))
+    return lo - turns * extent, hi - turns * extent
 
 
 def check_wrap(names: Sequence[str], growing: Sequence[bool], wrapped: Sequence[bool]) -> None:

@@ -19,7 +19,6 @@ from windrow.model.label_encoding import decode, encode
 from windrow.model.label_values import KINDS, NORMAL_FORMS, LabelKind, label_number, normalised, parse_label
 
 Int64Array = npt.NDArray[np.int64]
-Positions = tuple[int, int]
 
 _NAMES_SEARCHED = 2000
 
@@ -120,14 +119,31 @@ class Labels:
         """These labels followed by ``other``, with the attributes of these."""
         return Labels(np.concatenate(self._alike(other)), self.attributes)
 
-    def replaced(self, start: int, values: Any) -> Labels:
-        """The labels with those from position ``start`` on replaced by ``values``."""
-        mine, new = self._alike(values if isinstance(values, Labels) else Labels.of(values))
-        if not 0 <= start <= len(self) - len(new):
+    def take(self, positions: Int64Array) -> Labels:
+        """The labels at these positions, in their order."""
+        return Labels(self.values[positions], self.attributes)
+
+    def positions(self, wanted: Labels) -> Int64Array:
+        """Where each of the wanted labels is among these; -1 for one that is not."""
+        mine, theirs = self._alike(wanted)
+        order = np.argsort(mine, stable=True)
+        ascending = mine[order]
+        left, right = (np.searchsorted(ascending, theirs, side) for side in ("left", "right"))
+        if (right - left > 1).any():
+            twin = theirs[int(np.argmax(right - left))]
             raise DataError(
-                "the new labels do not fit", got=f"{len(new)} at position {start}", hint=f"There are {len(self)}"
+                "several cells have this label", got=str(twin), hint="Give at=, or run windrow doctor --repair"
             )
-        return Labels(np.concatenate([mine[:start], new, mine[start + len(new) :]]), self.attributes)
+        found = np.full(len(theirs), -1, np.int64)
+        found[right > left] = order[left[right > left]]
+        return found
+
+    def first_twin(self) -> int | None:
+        """The position of a label that another cell has as well, if there is one."""
+        order = np.argsort(self.values, stable=True)
+        ascending = self.values[order]
+        twins = order[1:][np.asarray(ascending[1:] == ascending[:-1], bool)]
+        return int(twins.min()) if len(twins) else None
 
     def _alike(self, other: Labels) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
         if self.kind != other.kind and len(self) and len(other):
@@ -141,28 +157,16 @@ class Labels:
         """``value`` (text or a value) as a label of this kind; a date is its first instant."""
         return parse_label(value, self.kind)
 
-    def find_range(self, lower: object = None, upper: object = None) -> Positions:
-        """The first and last position, inclusive, of the labels within [lower, upper]; None leaves an end open.
-
-        A date given only to the day, month or year as ``upper`` covers all of it. Nothing within gives first > last.
-        """
-        inside = np.ones(len(self), bool)
-        if lower is not None:
-            inside &= self._comparable >= self._interval(lower)[0]
-        if upper is not None:
-            inside &= self._comparable <= self._interval(upper)[1]
-        positions = np.flatnonzero(inside)
-        if not len(positions):
-            return 0, -1
-        first, last = int(positions[0]), int(positions[-1])
-        if last - first + 1 != len(positions):
-            outside = first + int(np.flatnonzero(~inside[first:])[0])
-            raise DataError(
-                f"the labels from {lower} to {upper} are not next to each other",
-                got=f"{self.values[outside]} between {self.values[first]} and {self.values[last]}",
-                hint="The labels are not sorted: select by index instead",
-            )
-        return first, last
+    def compared(self, operator: str, wanted: object) -> npt.NDArray[np.bool_]:
+        """Which labels are ``=``, ``<>``, ``<``, ``<=``, ``>`` or ``>=`` a value; a date stands for its period."""
+        lower, upper = self._interval(wanted)
+        values = self._comparable
+        if operator in ("=", "<>"):
+            same = (values >= lower) & (values <= upper)
+            return np.asarray(same if operator == "=" else ~same)
+        if operator in ("<", ">="):
+            return np.asarray(values < lower if operator == "<" else values >= lower)
+        return np.asarray(values > upper if operator == ">" else values <= upper)
 
     def find(self, label: object) -> int:
         """The position of the one cell with this label; a date finds the one label in it."""
@@ -173,6 +177,17 @@ class Labels:
         if len(positions):
             raise DataError("several cells have this label", got=label, hint="Give a range, or select by index")
         raise UnknownNameError("no such label", got=repr(label), hint=self._nearest(lower))
+
+    def nearest(self, wanted: object, period: int | float | None = None) -> int:
+        """The position of the label nearest to a value, the first of two; labels may begin anew after a ``period``."""
+        if self.kind == "string":
+            raise DataError("text labels have no distances", got=repr(wanted), hint="Give the label itself")
+        if not len(self):
+            raise UnknownNameError("no such label", got=repr(wanted), hint="There are no labels yet")
+        distance = np.abs(self._comparable.astype(np.float64) - float(self._interval(wanted)[0]))
+        if period is not None:
+            distance = np.minimum(distance % period, -distance % period)
+        return int(np.argmin(distance))
 
     def neighbour_ranges(
         self, before: object, after: object, *, open_before: bool = False, open_after: bool = False

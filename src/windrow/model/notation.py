@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import NamedTuple, TypeVar
 
 from windrow.errors import SchemaError
-from windrow.model.schema import Attribute, Dimension, Schema, check_name
+from windrow.model.schema import NUMBERING_MARK, WRAP_MARK, Attribute, Dimension, Schema, check_name
 from windrow.model.types import ALIASES, TYPES, data_type
 
 _Made = TypeVar("_Made")
@@ -177,7 +177,11 @@ class _Parser:
         if self._token.text == separator and (separator == ":" or self._number_follows()):
             self._take()
             chunk = self._integer("the chunk size")
-        return self._checked(name, lambda: Dimension(name.text, lo, hi, chunk))
+        numbering, wrap = self._mark(NUMBERING_MARK), self._mark(WRAP_MARK)
+        return self._checked(name, lambda: Dimension(name.text, lo, hi, chunk, numbering, wrap))
+
+    def _mark(self, word: str) -> bool:
+        return self._token.text.lower() == word and not self._equals_follows() and bool(self._take())
 
     def _integer(self, what: str) -> int:
         if self._token.kind != "number":
@@ -208,6 +212,11 @@ class _Parser:
     def _number_follows(self) -> bool:
         match = _TOKEN.match(self._text, self._next)
         return match is not None and match.lastgroup == "number"
+
+    def _equals_follows(self) -> bool:
+        """Whether the word that stands here is the name of a dimension, as in i=1:3 numbering=1:2."""
+        match = _TOKEN.match(self._text, self._next)
+        return match is not None and match["symbol"] == "="
 
     def _accept(self, symbol: str) -> bool:
         return self._token.kind == "symbol" and self._token.text == symbol and bool(self._take())

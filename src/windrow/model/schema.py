@@ -10,7 +10,13 @@ from functools import cached_property
 
 from windrow.errors import SchemaError, UnknownNameError, nearest
 from windrow.model.box import Box
-from windrow.model.grid import MOST_SPARSE_CHUNK_CELLS, ChunkGrid, dense_chunks, sparse_chunks
+from windrow.model.grid import (
+    DENSE_CHUNK_BYTES,
+    MOST_SPARSE_CHUNK_CELLS,
+    ChunkGrid,
+    dense_chunks,
+    sparse_chunks,
+)
 from windrow.model.types import DataType
 
 VALID_SUFFIX = "__valid"
@@ -20,7 +26,13 @@ CHUNK_COLUMN = "_chunk"
 """The sparse store's column that holds a cell's chunk ordinal."""
 
 NUMBERING = "n"
-"""The dimension along which ``on_duplicate="keep"`` numbers cells that share all other coordinates."""
+"""What the numbering dimension is called where a gridding makes it, or where the first insert looks for one."""
+
+NUMBERING_MARK = "numbering"
+"""What stands after the numbering dimension in a schema's text."""
+
+WRAP_MARK = "wrap"
+"""What stands after a dimension that goes round."""
 
 MOST_CELLS = 2**62
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
@@ -42,15 +54,26 @@ def check_name(name: str, what: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Dimension:
-    """An inclusive range of integers, cut into chunks; ``hi`` is None for a growing dimension."""
+    """An inclusive range of integers, cut into chunks; ``hi`` is None for a growing dimension.
+
+    Along a ``numbering`` dimension cells of a sparse array are told apart that share all other coordinates. It says
+    nothing of where they are, so that neighbourhoods take any number unless they name it. The labels of a dimension
+    that is declared to ``wrap`` begin anew after its last cell.
+    """
 
     name: str
     lo: int
     hi: int | None
     chunk: int | None = None
+    numbering: bool = False
+    wrap: bool = False
 
     def __post_init__(self) -> None:
         check_name(self.name, "a dimension")
+        if self.wrap and self.hi is None:
+            raise SchemaError(
+                f"dimension {self.name} grows, so it cannot wrap", got=f"{self.lo}:*", hint="State its end"
+            )
         if self.hi is not None and self.hi < self.lo:
             raise SchemaError(f"dimension {self.name} ends before it starts", got=f"{self.lo}:{self.hi}")
         if self.chunk is not None and self.chunk < 1:
@@ -68,7 +91,9 @@ class Dimension:
 
     def __str__(self) -> str:
         text = f"{self.name}={self.lo}:{'*' if self.hi is None else self.hi}"
-        return text if self.chunk is None else f"{text}:{self.chunk}"
+        text = text if self.chunk is None else f"{text}:{self.chunk}"
+        text = f"{text} {NUMBERING_MARK}" if self.numbering else text
+        return f"{text} {WRAP_MARK}" if self.wrap else text
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +137,9 @@ class Schema:
             raise SchemaError("an array needs at least one dimension", hint="As in <a: float64> [i=1:10]")
         if not self.attributes and not self.sparse:
             raise SchemaError("a dense array needs at least one attribute", hint="As in <a: float64> [i=1:10]")
+        if self.numbering and not self.sparse:
+            got = self.dimensions[self.numbering[0]]
+            raise SchemaError("only sparse arrays have a numbering dimension", got=got, hint="Create a sparse array")
         uses = Counter([*self.dimension_names, *self.attribute_names])
         twice = sorted(name for name, count in uses.items() if count > 1)
         if twice:
@@ -139,9 +167,33 @@ class Schema:
         return tuple(d for d, dimension in enumerate(self.dimensions) if dimension.growing)
 
     @property
+    def numbering(self) -> tuple[int, ...]:
+        """The positions of the numbering dimensions: none or one, but one of each side for pairs of cells."""
+        return tuple(d for d, dimension in enumerate(self.dimensions) if dimension.numbering)
+
+    @property
+    def numbering_name(self) -> str | None:
+        """The dimension that an insert may number twins along: the one marked as such, else the one called n."""
+        marked = [self.dimensions[axis].name for axis in self.numbering]
+        if not marked and NUMBERING in self.dimension_names:
+            return NUMBERING
+        return marked[0] if len(marked) == 1 else None
+
+    def with_numbering(self, name: str) -> Schema:
+        """The schema with a dimension marked as the numbering one."""
+        axis = self.axis(name)
+        marked = (replace(d, numbering=d.numbering or k == axis) for k, d in enumerate(self.dimensions))
+        return replace(self, dimensions=tuple(marked))
+
+    @property
     def cell_bytes(self) -> int:
         """Bytes of one cell in memory, companions included, coordinates not."""
-        return sum(a.type.itemsize + (1 if a.has_companion else 0) for a in self.attributes)
+        return self.bytes_of(self.attribute_names)
+
+    def bytes_of(self, attributes: Iterable[str]) -> int:
+        """The same of some of the attributes."""
+        chosen = map(self.attribute, attributes)
+        return sum(a.type.itemsize + (1 if a.has_companion else 0) for a in chosen)
 
     @cached_property
     def grid(self) -> ChunkGrid:
@@ -171,7 +223,7 @@ class Schema:
         bounds = zip(self.dimensions, present, strict=True)
         return Box(self.lo, tuple(end if d.hi is None else d.hi for d, end in bounds))
 
-    def with_chunks(self, chunks: Mapping[str, int] | None = None) -> Schema:
+    def with_chunks(self, chunks: Mapping[str, int] | None = None, chunk_bytes: int = DENSE_CHUNK_BYTES) -> Schema:
         """The schema with a chunk size for every dimension: those given, those stated, defaults for the rest."""
         given = dict(chunks or {})
         for name, size in given.items():
@@ -184,7 +236,7 @@ class Schema:
         if self.sparse:
             sizes = sparse_chunks(extents, fixed)
         else:
-            sizes = dense_chunks(extents, max(a.type.itemsize for a in self.attributes), fixed)
+            sizes = dense_chunks(extents, max(a.type.itemsize for a in self.attributes), fixed, chunk_bytes)
         dimensions = tuple(replace(d, chunk=size) for d, size in zip(self.dimensions, sizes, strict=True))
         resolved = replace(self, dimensions=dimensions)
         _ = resolved.grid.radix  # refuses a grid too large to number now, not at the first write

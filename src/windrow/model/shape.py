@@ -3,82 +3,74 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import SupportsIndex
 
-from windrow.errors import SchemaError, UnknownNameError, nearest
-from windrow.model.bound_shape import BoundShape, Distance, Listed
+import numpy as np
+import numpy.typing as npt
+
+from windrow.errors import DataError, SchemaError
+from windrow.model.bound_shape import BoundShape
 from windrow.model.box import Box
-from windrow.model.halo import UNLIMITED, check_wrap, whole_number
+from windrow.model.coordinates import Coordinate
+from windrow.model.halo import UNLIMITED, whole_number
 from windrow.model.schema import Schema, check_name
+from windrow.model.shape_binding import bind_terms, place_of
+from windrow.model.shape_terms import (
+    LabelEnd,
+    LabelRange,
+    Names,
+    Norm,
+    OffsetList,
+    OffsetRange,
+    Sky,
+    StoredOffsets,
+    Term,
+    term_key,
+)
+from windrow.model.units import parse_quantity, split_quantity
+
+__all__ = [
+    "L1",
+    "L2",
+    "Hamming",
+    "LabelRange",
+    "Linf",
+    "Lp",
+    "Norm",
+    "OffsetList",
+    "OffsetRange",
+    "Shape",
+    "Sky",
+    "StoredOffsets",
+    "Term",
+    "any_offset",
+    "offset_list",
+    "offsets",
+    "shape",
+    "sky",
+    "stored_shape",
+]
 
 LARGEST_RADIUS = 2**28
 """Squares of larger distances, added up, would leave int64."""
 
+LARGEST_POWER = 1024.0
+
 any_offset: tuple[None, None] = (None, None)
 """No limit along a dimension, as in ``offsets(time=any_offset)``."""
 
-Names = tuple[str, ...] | None
-"""The dimensions a term speaks of; None for all of the array's."""
-
-
-@dataclass(frozen=True, slots=True)
-class Norm:
-    """Offsets no longer than ``radius`` in one of the norms ``L1``, ``L2``, ``Linf``."""
-
-    kind: str
-    radius: float
-    on: Names
-
-    def reflect(self) -> Norm:
-        return self
-
-    def __str__(self) -> str:
-        radius = int(self.radius) if self.radius == int(self.radius) else self.radius
-        return f"{self.kind}({radius}){_on(self.on)}"
-
-
-@dataclass(frozen=True, slots=True)
-class OffsetRange:
-    """Offsets along one dimension from ``start`` to ``stop``, both inclusive; None is no limit."""
-
-    name: str
-    start: int | None
-    stop: int | None
-
-    def reflect(self) -> OffsetRange:
-        return OffsetRange(
-            self.name, None if self.stop is None else -self.stop, None if self.start is None else -self.start
-        )
-
-    def __str__(self) -> str:
-        return f"{self.name} any" if self.start is None else f"{self.name} between {self.start} and {self.stop}"
-
-
-@dataclass(frozen=True, slots=True)
-class OffsetList:
-    """Exactly these offsets, sorted."""
-
-    offsets: tuple[tuple[int, ...], ...]
-    on: Names
-
-    def reflect(self) -> OffsetList:
-        return OffsetList(tuple(sorted(tuple(-o for o in offset) for offset in self.offsets)), self.on)
-
-    def __str__(self) -> str:
-        shown = ", ".join("(" + ", ".join(map(str, offset)) + ")" for offset in self.offsets)
-        return f"offsets ({shown}){_on(self.on)}"
-
-
-Term = Norm | OffsetRange | OffsetList
+Ends = tuple[SupportsIndex | str, SupportsIndex | str] | tuple[None, None]
+"""From one offset to another: in cells, or in label units ('-200 days') with 0 for the cell's own label."""
 
 
 @dataclass(frozen=True, eq=False)
 class Shape:
     """The offsets that satisfy every term and are 0 in the dimensions no term names.
 
-    Equal if the terms are, whatever their order; ``bind`` gives it the array's dimensions and the arithmetic.
+    The numbering dimension of detections in one cell is the exception: it is any unless a term names it. Shapes are
+    equal if the terms are, whatever their order; ``bind`` gives them the array's dimensions and the arithmetic.
     """
 
     terms: tuple[Term, ...]
@@ -103,25 +95,40 @@ class Shape:
         """The offsets from a neighbour back to the cell."""
         return replace(self, terms=tuple(term.reflect() for term in self.terms))
 
-    def bind(self, dimensions: Schema | Sequence[str], bounds: Box | None = None) -> BoundShape:
-        """The shape on an array of these dimensions; ``bounds``, the array's cells, limit what is unlimited."""
-        names = _dimension_names(dimensions)
-        if bounds is not None and bounds.ndim != len(names):
-            raise SchemaError(f"the bounds of an array in {len(names)} dimensions are needed", got=bounds)
-        wraps = {_axis(name, names) for name in self.wraps}
-        wrapped = tuple(axis in wraps for axis in range(len(names)))
-        extents: tuple[int | None, ...] = (None,) * len(names) if bounds is None else bounds.shape
-        if isinstance(dimensions, Schema):
-            check_wrap(names, [dimension.growing for dimension in dimensions.dimensions], wrapped)
-            extents = tuple(d.extent for d in dimensions.dimensions) if bounds is None else extents
-        if any(extents[axis] is None for axis in wraps):
-            raise SchemaError(
-                "a periodic shape needs the array's bounds", got=str(self), hint="Pass bounds=Box(lo, hi)"
-            )
-        return _bound(self, names, extents, wrapped)
+    @property
+    def stored(self) -> tuple[str, ...]:
+        """The stored arrays whose cells are offsets of the shape, which ``with_offsets`` has to give."""
+        return tuple(dict.fromkeys(term.array for term in self.terms if isinstance(term, StoredOffsets)))
+
+    def with_offsets(self, found: Mapping[str, npt.ArrayLike]) -> Shape:
+        """The shape with the cells of stored arrays as lists of offsets: a row for each cell."""
+        terms = dict.fromkeys(
+            _listed(np.asarray(found[term.array]), term)
+            if isinstance(term, StoredOffsets) and term.array in found
+            else term
+            for term in self.terms
+        )
+        return replace(self, terms=tuple(terms))
+
+    def bind(
+        self,
+        dimensions: Schema | Sequence[str],
+        bounds: Box | None = None,
+        *,
+        centres: Box | None = None,
+        coordinates: Mapping[str, Coordinate] | None = None,
+    ) -> BoundShape:
+        """The shape on an array of these dimensions; ``bounds``, the array's cells, limit what is unlimited.
+
+        ``centres`` holds the cells around which the shape is asked for, where they are not the array's own.
+        ``coordinates`` say what the cells are called: ranges in label units become cells where labels lie at equal
+        steps, and are refused where there are no labels. Without coordinates they stay as they are.
+        """
+        place = place_of(dimensions, self.wraps, bounds, centres, coordinates)
+        return bind_terms(self.terms, place, self.excludes_self)
 
     def _key(self) -> tuple[frozenset[object], frozenset[str], bool]:
-        return frozenset(map(_term_key, self.terms)), self.wraps, self.excludes_self
+        return frozenset(map(term_key, self.terms)), self.wraps, self.excludes_self
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Shape) and self._key() == other._key()
@@ -151,6 +158,22 @@ def Linf(radius: float, on: Iterable[str] | str | None = None) -> Shape:  # noqa
     return _norm("Linf", radius, on)
 
 
+def Lp(p: float, radius: float, on: Iterable[str] | str | None = None) -> Shape:  # noqa: N802 - the papers' name
+    """Offsets whose components, in absolute value and to the power ``p``, add up to at most ``radius ** p``.
+
+    Where ``p`` and the powers are whole numbers that fit 62 bits this is exact, and a radius like ``9 ** (1 / 3)`` is
+    taken for the root that it stands for. Elsewhere sums up to ``radius ** p * (1 + 1e-12)`` count as equal to it. The
+    powers 1, 2 and infinity are ``L1``, ``L2`` and ``Linf``.
+    """
+    power = _as_number(p)
+    if power in (1, 2, math.inf):
+        return {1: L1, 2: L2, math.inf: Linf}[power](radius, on)
+    if not 1 <= power <= LARGEST_POWER:
+        hint = "Larger powers are as good as Linf" if power > 1 else "As in Lp(3, 2.5)"
+        raise SchemaError("the power of Lp must be a number from 1 to 1024, or infinity", got=repr(p), hint=hint)
+    return _norm("Lp", radius, on, power)
+
+
 def Hamming(count: SupportsIndex, on: Iterable[str] | str | None = None) -> Shape:  # noqa: N802 - the papers' name
     """Offsets, however long, that differ from 0 in at most ``count`` dimensions."""
     number = whole_number(count, "the number of differing dimensions")
@@ -159,8 +182,11 @@ def Hamming(count: SupportsIndex, on: Iterable[str] | str | None = None) -> Shap
     return Shape((Norm("Hamming", number, _names(on)),))
 
 
-def offsets(**ranges: tuple[SupportsIndex, SupportsIndex] | tuple[None, None]) -> Shape:
-    """Offsets in a range along each named dimension, as in ``offsets(time=(-200, 0), run=any_offset)``."""
+def offsets(**ranges: Ends) -> Shape:
+    """Offsets in a range along each named dimension, as in ``offsets(time=(-200, 0), run=any_offset)``.
+
+    Ends may be in label units, ``offsets(time=("-200 days", 0))``: cells whose labels lie within, ends included.
+    """
     if not ranges:
         raise SchemaError("offsets needs at least one dimension", hint="As in offsets(time=(-200, 0))")
     return Shape(tuple(_offset_range(name, pair) for name, pair in ranges.items()))
@@ -178,24 +204,69 @@ def offset_list(listed: Iterable[Sequence[SupportsIndex]], on: Iterable[str] | s
     return Shape((OffsetList(tuple(rows), names),))
 
 
-def _norm(kind: str, radius: float, on: Iterable[str] | str | None) -> Shape:
+def stored_shape(source: object, on: Iterable[str] | str | None = None) -> Shape:
+    """The cells of a stored array as offsets, as in ``wr.shape(db.array("S"))`` or ``wr.shape("S")``.
+
+    ``on`` names the dimensions that its dimensions stand for, in their order, where they are called otherwise.
+    """
+    name = source if isinstance(source, str) else getattr(source, "name", None)
+    if not isinstance(name, str):
+        raise SchemaError("a stored shape is an array or the name of one", got=repr(source), hint='As in shape("S")')
+    plain, _, version = name.partition("@")
+    check_name(plain, "an array")
+    if "@" in name and not version.isdecimal():
+        raise SchemaError("a version is a number", got=repr(name), hint="As in S@3")
+    if getattr(source, "_pinned", None) is not None:
+        name = f"{plain}@{getattr(source, 'version', '')}"
+    return Shape((StoredOffsets(name, _names(on)),))
+
+
+shape = stored_shape
+"""The public name: ``wr.shape(S)``."""
+
+
+def sky(radius: float | str, on: Sequence[str] = ("ra", "dec")) -> Shape:
+    """Cells whose exact coordinates are at most ``radius`` away on the sky, as in ``sky("10 arcsec")``.
+
+    ``on`` names the longitude, then the latitude. A number without a unit is in degrees.
+    """
+    names = _names(on)
+    if names is None or len(names) != 2:
+        raise SchemaError("Sky needs the longitude and the latitude", got=on, hint='As in on=("ra", "dec")')
     try:
-        length = math.nan if isinstance(radius, bool | str) else float(radius)
-    except (TypeError, ValueError, OverflowError):
-        length = math.nan
+        degrees = parse_quantity(radius).degrees
+    except DataError as error:
+        raise SchemaError("the radius of Sky is an angle", got=repr(radius), hint="As in '10 arcsec'") from error
+    if not 0 < degrees < 180:
+        raise SchemaError("the radius of Sky must be above 0 and below 180 degrees", got=repr(radius))
+    text = " ".join(radius.split()) if isinstance(radius, str) else f"{float(degrees)!r} degrees"
+    return Shape((Sky(degrees, text, (names[0], names[1])),))
+
+
+def _norm(kind: str, radius: float, on: Iterable[str] | str | None, power: float | None = None) -> Shape:
+    length = _as_number(radius)
     if not 0 <= length <= LARGEST_RADIUS:
         hint = "Limits along single dimensions may be larger: offsets(time=(-10**12, 0))"
         raise SchemaError(f"the radius of {kind} must be a number from 0 to 2^28", got=repr(radius), hint=hint)
-    return Shape((Norm(kind, length, _names(on)),))
+    return Shape((Norm(kind, length, _names(on), power),))
 
 
-def _offset_range(name: str, pair: object) -> OffsetRange:
+def _as_number(value: object) -> float:
+    try:
+        return math.nan if isinstance(value, bool | str) else float(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError, OverflowError):
+        return math.nan
+
+
+def _offset_range(name: str, pair: object) -> OffsetRange | LabelRange:
     check_name(name, "a dimension")
-    if pair == any_offset:
+    if isinstance(pair, tuple) and pair == any_offset:
         return OffsetRange(name, None, None)
     if not isinstance(pair, tuple | list) or len(pair) != 2:
         hint = f"As in offsets({name}=(-2, 2)) or offsets({name}=any_offset)"
         raise SchemaError(f"the offsets along {name} must be a pair", got=repr(pair), hint=hint)
+    if any(isinstance(end, str) for end in pair):
+        return _label_range(name, pair)
     start, stop = (whole_number(value, f"an offset along {name}") for value in pair)
     if stop < start:
         raise SchemaError(f"the offsets along {name} end before they start", got=f"{start} to {stop}")
@@ -204,91 +275,39 @@ def _offset_range(name: str, pair: object) -> OffsetRange:
     return OffsetRange(name, start, stop)
 
 
-def _bound(
-    shape: Shape, names: tuple[str, ...], extents: tuple[int | None, ...], wrapped: tuple[bool, ...]
-) -> BoundShape:
-    ranges: dict[int, list[tuple[int, int]]] = {}
-    distances: list[Distance] = []
-    lists: list[Listed] = []
-    for term in shape.terms:
-        if isinstance(term, OffsetRange):
-            limits = [] if term.start is None or term.stop is None else [(term.start, term.stop)]
-            ranges.setdefault(_axis(term.name, names), []).extend(limits)
-            continue
-        axes = tuple(range(len(names))) if term.on is None else tuple(_axis(name, names) for name in term.on)
-        if isinstance(term, OffsetList):
-            entry = _listed(term, axes)
-            lists.append(entry)
-            for k, axis in enumerate(entry.axes):
-                column = [row[k] for row in entry.rows]
-                ranges.setdefault(axis, []).append((min(column, default=1), max(column, default=-1)))
-            continue
-        for axis in axes:
-            longest = math.floor(term.radius)
-            ranges.setdefault(axis, []).extend([] if term.kind == "Hamming" else [(-longest, longest)])
-        if term.kind != "Linf":
-            distances.append(Distance(term.kind, _limit(term), tuple(sorted(axes))))
-    limits_of = [_range(ranges.get(axis, [(0, 0)]), extent) for axis, extent in enumerate(extents)]
-    for axis, (wraps, extent) in enumerate(zip(wrapped, extents, strict=True)):
-        if wraps and extent is not None and not any(axis in entry.axes for entry in lists):
-            limits_of[axis] = _one_turn(*limits_of[axis], max(1, extent))
-    distances.sort(key=lambda d: (d.axes, d.kind, d.limit))
-    lists.sort(key=lambda entry: (entry.axes, entry.rows))
-    start, stop = tuple(lo for lo, _ in limits_of), tuple(hi for _, hi in limits_of)
-    return BoundShape(names, start, stop, tuple(distances), tuple(lists), extents, wrapped, shape.excludes_self)
+def _label_range(name: str, pair: Sequence[object]) -> LabelRange:
+    start, stop = (_label_end(name, end) for end in pair)
+    parts = [split_quantity(end) for end in (start, stop)]
+    same = parts[0][1] == parts[1][1] or 0 in (start, stop)
+    if same and parts[0][0] > parts[1][0]:
+        raise SchemaError(f"the offsets along {name} end before they start", got=f"{start} to {stop}")
+    return LabelRange(name, start, stop)
 
 
-def _range(limits: list[tuple[int, int]], extent: int | None) -> tuple[int, int]:
-    """What all limits allow. The array's extent limits only what is unlimited: finite shapes are alike everywhere."""
-    if not limits:
-        furthest = UNLIMITED if extent is None else max(0, extent - 1)
-        return -furthest, furthest
-    return max(lo for lo, _ in limits), min(hi for _, hi in limits)
+def _label_end(name: str, end: object) -> LabelEnd:
+    if not isinstance(end, str):
+        if isinstance(end, bool) or end != 0:
+            hint = "Give both in cells, or both with a unit; 0 is the cell's own label"
+            raise SchemaError(f"one end along {name} is in label units, the other in cells", got=repr(end), hint=hint)
+        return 0
+    try:
+        number, unit = split_quantity(end)
+    except DataError as error:
+        hint = f'As in offsets({name}=("-200 days", 0))'
+        raise SchemaError(f"the offsets along {name} need numbers and a unit", got=repr(end), hint=hint) from error
+    if not number:
+        return 0
+    return " ".join(f"{end.strip()[: -len(unit)] if unit else end} {unit}".split())
 
 
-def _one_turn(lo: int, hi: int, extent: int) -> tuple[int, int]:
-    """The part of a range that already holds, for every cell of a periodic dimension, the nearest way to it."""
-    if lo <= 0 <= hi:
-        return max(lo, 1 - extent), min(hi, extent - 1)
-    return (lo, min(hi, lo + extent - 1)) if lo > 0 else (max(lo, hi - extent + 1), hi)
-
-
-def _limit(term: Norm) -> int:
-    """The largest cost that a term allows: a sum of components, of their squares in L2."""
-    if term.kind != "L2" or term.radius == int(term.radius):
-        return int(term.radius) ** (2 if term.kind == "L2" else 1)
-    numerator, denominator = term.radius.as_integer_ratio()
-    squares = numerator * numerator // (denominator * denominator)
-    # math.sqrt(3) lies a little below the root of 3 and still means it.
-    return squares + 1 if math.sqrt(squares + 1) == term.radius else squares
-
-
-def _listed(term: OffsetList, axes: tuple[int, ...]) -> Listed:
-    if term.offsets and len(term.offsets[0]) != len(axes):
-        raise SchemaError(f"the listed offsets need {len(axes)} components", got=term.offsets[0])
-    order = sorted(range(len(axes)), key=lambda k: axes[k])
-    rows = tuple(sorted(tuple(row[k] for k in order) for row in term.offsets))
-    return Listed(rows, tuple(axes[k] for k in order))
-
-
-def _term_key(term: Term) -> object:
-    if isinstance(term, Norm):
-        return term.kind, term.radius, None if term.on is None else frozenset(term.on)
-    if isinstance(term, OffsetList) and term.on is not None:
-        order = sorted(range(len(term.on)), key=lambda k: (term.on or ())[k])
-        columns = tuple(term.on[k] for k in order)
-        return columns, frozenset(tuple(row[k] for k in order) for row in term.offsets)
-    return term
-
-
-def _dimension_names(dimensions: Schema | Sequence[str]) -> tuple[str, ...]:
-    return dimensions.dimension_names if isinstance(dimensions, Schema) else tuple(dimensions)
-
-
-def _axis(name: str, names: tuple[str, ...]) -> int:
-    if name not in names:
-        raise UnknownNameError("no such dimension", got=repr(name), hint=nearest(name, names))
-    return names.index(name)
+def _listed(cells: npt.NDArray[np.generic], term: StoredOffsets) -> OffsetList:
+    if cells.ndim != 2 or (cells.size and cells.dtype.kind not in "iu"):
+        raise SchemaError(
+            f"the cells of {term.array} are a table of whole numbers", got=f"{cells.ndim}-d {cells.dtype}"
+        )
+    made = offset_list(cells.tolist(), term.on).terms[0]
+    assert isinstance(made, OffsetList)
+    return made.reflect() if term.reflected else made
 
 
 def _names(on: Iterable[str] | str | None) -> Names:
@@ -298,7 +317,3 @@ def _names(on: Iterable[str] | str | None) -> Names:
     if not names or len(set(names)) < len(names):
         raise SchemaError("a shape needs each of its dimensions once", got=", ".join(map(str, names)) or "none")
     return tuple(check_name(name, "a dimension") for name in names)
-
-
-def _on(names: Names) -> str:
-    return "" if names is None else f" on ({', '.join(names)})"

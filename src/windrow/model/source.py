@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 import numpy.typing as npt
 
 from windrow.model.box import Box
+from windrow.model.grid import ChunkGrid
 from windrow.model.labels import Labels
 from windrow.model.schema import Schema
 
@@ -63,6 +64,10 @@ class CellSource(Protocol):
         """About how many cells lie in ``box``; 0 only if there are none."""
         ...
 
+    def within(self, results: Box) -> CellSource:
+        """The same, as far as a box needs it: a task need not be told of every part of the array."""
+        ...
+
 
 @runtime_checkable
 class ComputedCells(CellSource, Protocol):
@@ -71,6 +76,11 @@ class ComputedCells(CellSource, Protocol):
     @property
     def keep_whole(self) -> tuple[int, ...]:
         """The axes that are best not cut, because a cut there is paid for by a halo."""
+        ...
+
+    @property
+    def reading_grid(self) -> ChunkGrid:
+        """The chunks along which it is best cut: those stored below, as long as cells keep their places."""
         ...
 
     def cells_decoded(self, results: Box) -> int:
@@ -85,8 +95,8 @@ class ComputedCells(CellSource, Protocol):
         """Estimated peak memory of computing a box, halo and temporaries included."""
         ...
 
-    def within(self, results: Box) -> CellSource:
-        """The same, as far as a box needs it: a task need not be told of every part of the array."""
+    def within(self, results: Box) -> ComputedCells:
+        """The same, as far as a box needs it."""
         ...
 
 

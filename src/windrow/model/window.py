@@ -36,6 +36,11 @@ class Extent:
     def width(self) -> int:
         return self.stop - self.start + 1
 
+    @property
+    def is_any(self) -> bool:
+        """Whether it holds all cells of a dimension, wherever it stands; it cannot leave the array then."""
+        return self.start <= -UNLIMITED and self.stop >= UNLIMITED
+
     def wrap(self) -> Extent:
         """The same on a periodic dimension."""
         return replace(self, wraps=True)
@@ -75,6 +80,9 @@ class LabelExtent:
 
 
 AnyExtent = Extent | LabelExtent
+
+ANY = Extent(-UNLIMITED, UNLIMITED)
+"""All cells of a dimension, wherever the window stands."""
 
 
 @overload
@@ -159,14 +167,15 @@ class Window:
     ) -> Window:
         """The window on an array; bare numbers are corner windows, dimensions not named have width 1.
 
-        A single ``step`` counts for every dimension that ``extents`` names, a sequence for them in that order.
+        A numbering dimension that is not named is taken whole: two detections in one cell are neighbours. A single
+        ``step`` counts for every dimension that ``extents`` names, a sequence for them in that order.
         """
         names = schema.dimension_names
         for name in extents:
             schema.axis(name)
         given = {name: _extent(name, extent) for name, extent in extents.items()}
         steps = _steps(schema, list(extents), step)
-        chosen = tuple(given.get(name, Extent(0, 0)) for name in names)
+        chosen = tuple(given.get(d.name, ANY if d.numbering else Extent(0, 0)) for d in schema.dimensions)
         check_wrap(names, [d.growing for d in schema.dimensions], [extent.wraps for extent in chosen])
         return cls(names, chosen, tuple(steps.get(name, 1) for name in names), boundary, min_count)
 
@@ -222,13 +231,6 @@ class Window:
             tuple(start + (hi - start) // step for _, hi, start, step in per_dimension),
         )
 
-    def is_whole(self, position: Sequence[int], bounds: Box) -> bool:
-        """Whether the window at a position leaves the array nowhere."""
-        return all(
-            extent.wraps or (lo <= cell + extent.start and cell + extent.stop <= hi)
-            for cell, extent, lo, hi in zip(position, self._cell_extents(), bounds.lo, bounds.hi, strict=True)
-        )
-
     def cells(self, position: Sequence[int], bounds: Box) -> Iterator[tuple[int, ...]]:
         """The cells of the window at a position, one by one: slow, obvious, and what fast code is tested against."""
         axes = []
@@ -237,7 +239,7 @@ class Window:
             if extent.wraps:
                 axes.append(list(dict.fromkeys(lo + (c - lo) % (hi - lo + 1) for c in reached)))
             else:
-                axes.append([c for c in reached if lo <= c <= hi])
+                axes.append(list(range(max(lo, reached.start), min(hi, reached.stop - 1) + 1)))
         return itertools.product(*axes)
 
     def _cell_extents(self) -> tuple[Extent, ...]:
@@ -248,8 +250,11 @@ class Window:
         return tuple(extent for extent in self.extents if isinstance(extent, Extent))
 
     def __str__(self) -> str:
-        extents = ", ".join(f"{name} {extent}" for name, extent in zip(self.dimensions, self.extents, strict=True))
-        text = f"window ({extents})"
+        extents = [
+            f"{name} {'any' if isinstance(extent, Extent) and extent.is_any else extent}"
+            for name, extent in zip(self.dimensions, self.extents, strict=True)
+        ]
+        text = f"window ({', '.join(extents)})"
         if any(step != 1 for step in self.step):
             text += f" step ({', '.join(map(str, self.step))})"
         if self.boundary != "clip":
@@ -258,8 +263,13 @@ class Window:
 
 
 def regrid(schema: Schema, sizes: Mapping[str, SupportsIndex], *, boundary: str = "clip", min_count: int = 0) -> Window:
-    """Blocks side by side: a corner window with a step equal to its size."""
-    return Window.of(schema, sizes, step=sizes, boundary=boundary, min_count=min_count)
+    """Blocks side by side: a corner window with a step equal to its size.
+
+    A numbering dimension that is not named is one block, however long it becomes.
+    """
+    whole = {schema.dimensions[axis].name: UNLIMITED for axis in schema.numbering}
+    blocks = {**sizes, **{name: size for name, size in whole.items() if name not in sizes}}
+    return Window.of(schema, blocks, step=blocks, boundary=boundary, min_count=min_count)
 
 
 def _extent(name: str, extent: SupportsIndex | str | AnyExtent) -> AnyExtent:
