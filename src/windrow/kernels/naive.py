@@ -12,18 +12,18 @@ import numpy as np
 import numpy.typing as npt
 
 from windrow.errors import DataError
-from windrow.kernels.direct import SHORT, between, partition, sort_short
-from windrow.kernels.geometry import Geometry, geometry, most_cells
-from windrow.kernels.jit import bare, bare_kernel
-from windrow.kernels.overflow import sum_overflows
-from windrow.kernels.ranks import RankTable
-from windrow.kernels.results import OPERATIONS, Outcome, RankArrays, prepared, rank_arrays
-from windrow.kernels.slide import Results
-from windrow.kernels.sweep import AnySweep
+from windrow.kernels.compiler.jit import bare, bare_kernel
+from windrow.kernels.compiler.overflow import sum_overflows
+from windrow.kernels.contract.geometry import Geometry, geometry, most_cells
+from windrow.kernels.contract.outcomes import OPERATIONS, Outcome, RankArrays, prepared, rank_arrays
+from windrow.kernels.contract.ranks import RankTable
+from windrow.kernels.contract.sweeps import AnySweep
+from windrow.kernels.order.direct import SHORT, between, partition, sort_short
+from windrow.kernels.papers.slide import Results
 
 Array = npt.NDArray[Any]
 
-_DEEPEST = 64  # the shorter part is sorted first, so that no more than this many are ever kept for later
+DEEPEST = 64  # the shorter part is sorted first, so that no more than this many are ever kept for later
 
 
 class Room(NamedTuple):
@@ -52,7 +52,7 @@ def naive_windows(
     room = Room(
         np.zeros((4, len(shape)), np.int64),
         np.empty(max(1, most_cells(values.shape, sweeps)), flat.dtype),
-        np.zeros((_DEEPEST, 2), np.int64),
+        np.zeros((DEEPEST, 2), np.int64),
     )
     results = Results(reals.reshape(-1), exact.reshape(-1), counts.reshape(-1))
     place = geometry(values.shape, sweeps)
@@ -76,7 +76,7 @@ def _every_window(
         found = _gather(flat, there, place.stride, lo, hi, cell, room.window)
         results.counts[output] = found
         if found > 0:
-            overflowed |= _reduce(operation, room, found, tables, results, output)
+            overflowed |= reduce_gathered(operation, room, found, tables, results, output)
         axis = ndim - 1
         while axis >= 0:
             index[axis] += 1
@@ -116,7 +116,7 @@ def _gather(flat: Array, there: Array, stride: Array, lo: Array, hi: Array, cell
 
 
 @bare
-def _reduce(operation: int, room: Room, found: int, tables: RankArrays, results: Results, output: int) -> bool:
+def reduce_gathered(operation: int, room: Room, found: int, tables: RankArrays, results: Results, output: int) -> bool:
     """One aggregate of the gathered values; True if an integer sum overflowed."""
     window = room.window[:found]
     if operation == 0:

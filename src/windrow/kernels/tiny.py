@@ -13,29 +13,31 @@ import numpy as np
 import numpy.typing as npt
 
 from windrow.errors import DataError
-from windrow.kernels.geometry import most_cells
-from windrow.kernels.ranks import RankTable
-from windrow.kernels.results import NO_VALUES, Outcome
-from windrow.kernels.sweep import AnySweep
+from windrow.kernels.contract.outcomes import NO_VALUES, Outcome
+from windrow.kernels.contract.ranks import RankTable
+from windrow.kernels.contract.sweeps import AnySweep
 
 Array = npt.NDArray[Any]
 Mask = npt.NDArray[np.bool_]
 
-# A table of this many cells takes about a millisecond.
 MOST_CELLS = 1 << 15
-
-
-def is_tiny(shape: Sequence[int], sweeps: Sequence[AnySweep]) -> bool:
-    """Whether all windows together have so few cells that compiled code is not worth loading."""
-    return math.prod(sweep.count for sweep in sweeps) * most_cells(shape, sweeps) <= MOST_CELLS
+"""Of a table: more than that take longer than it takes to load compiled code, and much memory."""
 
 
 def tiny_windows(
     operation: str, values: Array, present: Mask | None, sweeps: Sequence[AnySweep], ranks: RankTable | None = None
 ) -> Outcome:
     """As ``naive_windows``, without compiled code."""
-    cells, there = _laid_out(values, present, sweeps)
-    shape = tuple(sweep.count for sweep in sweeps)
+    place, inside = _laid_out(values, sweeps)
+    return reduce_table(operation, values, present, place, inside, tuple(sweep.count for sweep in sweeps), ranks)
+
+
+def reduce_table(
+    operation: str, values: Array, present: Mask | None, place: Array, inside: Mask, shape: tuple[int, ...],
+    ranks: RankTable | None = None,
+) -> Outcome:  # fmt: skip
+    """An operation on rows of places in the input, where ``inside`` says which of them count."""
+    cells, there = _taken(values, present, place, inside)
     counts = there.sum(1, dtype=np.int64)
     reals = exact = NO_VALUES
     if operation == "sum":
@@ -54,8 +56,8 @@ def tiny_windows(
     return Outcome(*(found.reshape(shape) if found.size == counts.size else found for found in (reals, exact, counts)))
 
 
-def _laid_out(values: Array, present: Mask | None, sweeps: Sequence[AnySweep]) -> tuple[Array, Mask]:
-    """A row per window: its cells, and which of them are present."""
+def _laid_out(values: Array, sweeps: Sequence[AnySweep]) -> tuple[Array, Mask]:
+    """A row per window: where its cells are, and which of them there are."""
     place = np.zeros((1, 1), np.int64)
     inside = np.ones((1, 1), bool)
     for extent, sweep in zip(values.shape, sweeps, strict=True):
@@ -64,6 +66,11 @@ def _laid_out(values: Array, present: Mask | None, sweeps: Sequence[AnySweep]) -
         index = first[:, None] + offsets
         place = _combined(place * extent, np.minimum(index, extent - 1), np.add)
         inside = _combined(inside, index <= last[:, None], np.logical_and)
+    return place, inside
+
+
+def _taken(values: Array, present: Mask | None, place: Array, inside: Mask) -> tuple[Array, Mask]:
+    """The cells of a table, and which of them are present."""
     flat = np.ascontiguousarray(values).reshape(-1) if values.size else np.zeros(1, values.dtype)
     there = _there(flat)
     if present is not None and values.size:
@@ -129,12 +136,11 @@ def _ordered(cells: Array, there: Mask) -> Array:
 
 def _selected(ordered: Array, counts: Array, ranks: RankTable) -> tuple[Array, Array]:
     rows = np.arange(len(ordered))
-    low = ordered[rows, ranks.lower[counts]]
+    at = rows if ranks.each else counts
+    low = ordered[rows, ranks.lower[at]]
     if not ranks.interpolates:
         return low, low
-    return _between(
-        low.astype(np.float64), ordered[rows, ranks.upper[counts]].astype(np.float64), ranks.weight[counts]
-    ), low
+    return _between(low.astype(np.float64), ordered[rows, ranks.upper[at]].astype(np.float64), ranks.weight[at]), low
 
 
 def _between(low: Array, high: Array, weight: Array) -> Array:

@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from windrow.kernels.geometry import most_cells
-from windrow.kernels.ranks import RankTable, cont_ranks, percentile_ranks
-from windrow.kernels.sweep import Sweep
+from windrow.kernels.contract.geometry import most_cells
+from windrow.kernels.contract.ranks import RankTable, cont_ranks, percentile_ranks
+from windrow.kernels.contract.sweeps import Sweep
 
 SIDE = 72  # cells along the longest axes of what is computed: more than a line of anything
 TYPES = ("float64", "float32", "int64")
@@ -31,7 +31,7 @@ class Job(NamedTuple):
 
 def warm(progress: Callable[[int, int, str], None] | None = None) -> int:
     """Compile the common kernels; how many jobs that took. ``progress`` is told how many are done, of how many."""
-    jobs = [*_scans(), *_selections(), *_networks(), *_simple_methods(), *_frames()]
+    jobs = [*_scans(), *_selections(), *_networks(), *_simple_methods(), *_shapes(), *_frames(), *_joins(), *_states()]
     for number, job in enumerate(jobs):
         if progress:
             progress(number, len(jobs), job.name)
@@ -57,13 +57,13 @@ def _sweeps(shape: Sequence[int], widths: Sequence[int]) -> list[Sweep]:
 
 
 def _scans() -> Iterator[Job]:
-    from windrow.kernels.fast import fast_windows
+    from windrow.kernels.scans.operations import scan_windows
 
     def job(operation: str, widths: Sequence[int], dtype: str) -> Job:
         def run() -> None:
             for missing in (False, True) if dtype.startswith("float") else (False,):
                 values = _values(len(widths), dtype, missing)
-                fast_windows(operation, values, None, _sweeps(values.shape, widths))
+                scan_windows(operation, values, None, _sweeps(values.shape, widths))
 
         return Job(f"{operation} {'×'.join(map(str, widths))} {dtype}", run)
 
@@ -76,12 +76,13 @@ def _scans() -> Iterator[Job]:
 def _select(
     widths: Sequence[int], dtype: str, ranks: Callable[[int], RankTable], strategy: str
 ) -> Callable[[], object]:
-    from windrow.kernels.select import window_select
+    from windrow.kernels.windows import compute_windows
 
     def run() -> None:
         values = _values(len(widths), dtype)
         sweeps = _sweeps(values.shape, widths)
-        window_select(values, sweeps, ranks(most_cells(values.shape, sweeps)), strategy=strategy)
+        ranked = ranks(most_cells(values.shape, sweeps))
+        compute_windows("select", values, None, sweeps, ranked, strategy=strategy)
 
     return run
 
@@ -115,9 +116,9 @@ def _networks() -> Iterator[Job]:
 
 
 def _simple_methods() -> Iterator[Job]:
-    from windrow.kernels.counters import counted_windows
-    from windrow.kernels.incremental import incremental_windows
+    from windrow.kernels.counting.counters import count_windows
     from windrow.kernels.naive import naive_windows
+    from windrow.kernels.papers.incremental import incremental_windows
 
     def job(name: str, method: Callable[..., object], operation: str, dtype: str) -> Job:
         def run() -> None:
@@ -128,17 +129,42 @@ def _simple_methods() -> Iterator[Job]:
 
         return Job(f"{operation} {dtype}, {name}", run)
 
-    yield job("counters", counted_windows, "mode", "int64")
+    yield job("counters", count_windows, "mode", "int64")
     for dtype in ("float64", "int64"):
         yield job("naive", naive_windows, "sum", dtype)
         for operation in ("sum", "min", "select", "mode"):
             yield job("incremental", incremental_windows, operation, dtype)
 
 
+def _shapes() -> Iterator[Job]:
+    """Diamonds, so small that their cells are merged one by one, and larger."""
+    from windrow.kernels.shapes.problems import Runs
+    from windrow.kernels.shapes.strategies import compute_shapes
+
+    def job(operation: str, dtype: str, radius: int, strategy: str) -> Job:
+        def run() -> None:
+            rows = np.arange(-radius, radius + 1)
+            width = radius - np.abs(rows)
+            ranks = _median(2 * radius * (radius + 1) + 1) if operation == "select" else None
+            for missing in (False, True) if dtype.startswith("float") else (False,):
+                values = _values(2, dtype, missing)
+                sweeps = [Sweep(0, n, 0, 0) for n in values.shape]
+                compute_shapes(
+                    operation, values, None, sweeps, Runs(rows[:, None], -width, width), ranks, None, strategy
+                )
+
+        return Job(f"{operation} {dtype} over L1({radius}), {strategy}", run)
+
+    for operation in ("sum", "min", "max"):  # each takes seconds to compile: other types do so when they are asked for
+        for radius in (1, 3):
+            yield job(operation, "float64", radius, "rows")
+    yield job("select", "float64", 2, "lanes")
+
+
 def _frames() -> Iterator[Job]:
     """Frames that slide and frames that jump, over few values and over values of which no two are alike."""
-    from windrow.kernels.frame_auto import compute_frames
-    from windrow.kernels.frame_spans import spans_of
+    from windrow.kernels.frames.methods import frame_outcome
+    from windrow.kernels.frames.spans import spans_of
 
     rows = np.arange(ROWS, dtype=np.int64)
     jumps = rows * 7919 % (ROWS // 2)
@@ -154,7 +180,7 @@ def _frames() -> Iterator[Job]:
     def job(operation: str, kind: str, frame: str) -> Job:
         def run() -> None:
             spans = spans_of(*{**bounds, **holistic}[frame], ROWS)
-            compute_frames(operation, kinds[kind], spans, _median(spans.most) if operation == "select" else None)
+            frame_outcome(operation, kinds[kind], spans, _median(spans.most) if operation == "select" else None)
 
         return Job(f"{operation} of {kind}, {frame} frames", run)
 
@@ -162,3 +188,90 @@ def _frames() -> Iterator[Job]:
         for kind in kinds:
             for frame in bounds if operation in ("sum", "min") else (*bounds, *holistic):
                 yield job(operation, kind, frame)
+
+
+def _joins() -> Iterator[Job]:
+    """Joins of sparse cells by bands of keys: many against many, few against many, lists, chunks and the sky."""
+    from windrow.kernels.sparse.bands import Bands, Reduction, count_bands, list_bands, present_before, reduce_several
+    from windrow.kernels.sparse.chunk_pairs import Chunks, Grid, chunk_pairs
+    from windrow.kernels.sparse.keys import key_space
+    from windrow.kernels.sparse.sky import sky_pairs
+    from windrow.kernels.sparse.sorting import sort_keys
+
+    rows = np.arange(ROWS, dtype=np.int64)
+    columns = [rows * 7919 % 200, rows % 199]
+    space = key_space([0, 0], [199, 199], [1, 1], [1, 1])
+    assert space is not None, "two short dimensions fit into a key"
+    keys, bits = space.keys(columns), space.bits
+    zero = np.zeros(3, np.int64)
+    runs = space.differences(np.arange(-1, 2)[:, None], zero - 1, zero + 1)
+
+    def cells(dtype: str) -> Callable[[], object]:
+        def run() -> None:
+            right, order = sort_keys(keys, bits)
+            values = np.sqrt(rows).astype(dtype)[order]
+            for left in (right, right[::400].copy()):
+                for skip in (np.zeros(0, np.int64), np.zeros(len(left), np.int64)):
+                    bands = Bands(left, left, *runs, skip)
+                    there = np.arange(len(values)) % 2 == 0
+                    asked = [(name, mask) for name in ("sum", "min", "max", "count") for mask in (None, there)]
+                    reduce_several([Reduction(name, values, mask) for name, mask in asked], right, bands)
+
+        return run
+
+    def lists() -> None:
+        for column in columns:
+            column.flags.writeable = False  # as what comes from Arrow is
+        right, _ = sort_keys(space.keys(columns), bits)
+        bands = Bands(right, right, *runs)
+        list_bands(right, bands, count_bands(right, bands, None))
+        count_bands(right, bands, present_before(right % 2 == 0))
+
+    def chunks() -> None:
+        chunk_pairs(columns, columns, Chunks(columns, columns, columns), Grid((0, 0), (1, 1)))
+
+    for dtype in ("float64", "int64"):
+        yield Job(f"joins of sparse cells, {dtype}", cells(dtype))
+    yield Job("lists of neighbours of sparse cells", lists)
+    yield Job("pairs of chunks", chunks)
+    yield Job("pairs on the sky", lambda: sky_pairs(rows % 360, rows % 90, rows % 360, rows % 90, 0.1))
+
+
+def _states() -> Iterator[Job]:
+    """What views keep of groups: sums, extremes and order statistics."""
+    from windrow.kernels.states.brackets import Brackets, Moving, enter_values, leave_values
+    from windrow.kernels.states.extremes import find_largest, find_smallest
+    from windrow.kernels.states.sums import count_groups, fold_products, fold_values, fold_whole
+
+    starts, there = np.arange(0, SIDE + 1, 2), np.ones(SIDE, bool)
+
+    def whole() -> Any:
+        return np.zeros(len(starts) - 1, np.int64)
+
+    def sums() -> None:
+        values, room, infinities = (
+            np.ones(SIDE),
+            np.zeros((5, len(starts) - 1)),
+            np.zeros((2, len(starts) - 1), np.int64),
+        )
+        count_groups(there, starts, whole())
+        fold_values(values, there, starts, room, infinities)
+        fold_products(values, values, np.array([1, 1]), there, starts, room, infinities)
+        for dtype in ("int64", "uint64"):
+            fold_whole(np.ones(SIDE, dtype), there, starts, whole(), whole())
+
+    def order(dtype: str) -> Callable[[], object]:
+        def run() -> None:
+            values = np.arange(SIDE).astype(dtype)
+            for find in (find_smallest, find_largest):
+                find(values, there, starts, whole(), whole())
+            brackets = Brackets(np.zeros((len(starts) - 1, 16), dtype), whole(), whole(), whole())
+            moving = Moving(values, starts[:-1].copy(), starts[1:].copy())
+            enter_values(brackets, moving, 0.5)
+            leave_values(brackets, moving)
+
+        return run
+
+    yield Job("states of sums", sums)
+    for dtype in ("float64", "int64"):
+        yield Job(f"states of extremes and order statistics, {dtype}", order(dtype))

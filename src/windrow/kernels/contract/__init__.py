@@ -1,0 +1,1 @@
+"""What kernels take and give: sweeps, ranks, outcomes, keys. No compiler here."""

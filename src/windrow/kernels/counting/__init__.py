@@ -1,0 +1,1 @@
+"""Distinct values and modes, by counters."""

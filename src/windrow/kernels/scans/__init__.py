@@ -1,0 +1,1 @@
+"""Sums, counts and extremes over windows, by block scans."""

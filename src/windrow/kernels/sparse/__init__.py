@@ -1,0 +1,1 @@
+"""Cells in coordinate order, and what their neighbourhoods hold."""

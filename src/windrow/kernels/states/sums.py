@@ -1,0 +1,203 @@
+"""Sums over groups of rows: of floats as pairs of doubles with a bound on their error, of whole numbers exactly.
+
+Step by step as ``windrow.aggregates.bounded`` does it for whole arrays, which is where the reasons are.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from windrow.kernels.compiler.jit import inner, kernel
+
+Array = npt.NDArray[Any]
+
+Sum = tuple[float, float, float, float, float]
+"""What is kept of a sum: high, low, error, size, drift."""
+
+LONG = 32
+"""Rows from which on a group is summed in four parts."""
+SPLIT = 2.0**27 + 1
+HALF_UNIT = 2.0**-103
+TINY = 2.0**-1060
+UNIT = 2.0**-52
+
+
+@kernel
+def count_groups(there: Array, starts: Array, counts: Array) -> None:
+    """How many rows of each group are there."""
+    for group in range(len(counts)):
+        found = np.int64(0)
+        for row in range(starts[group], starts[group + 1]):
+            found += np.int64(there[row])
+        counts[group] = found
+
+
+@kernel
+def fold_values(values: Array, there: Array, starts: Array, sums: Array, infinities: Array) -> None:
+    """Sums of plain values; of long groups in four parts at a time, for each addition waits for the one before it."""
+    for group in range(len(starts) - 1):
+        begin, end = starts[group], starts[group + 1]
+        plus = minus = np.int64(0)
+        whole = (0.0, 0.0, 0.0, 0.0, 0.0)
+        if end - begin >= LONG:
+            quarter = (end - begin) // 4
+            whole = _fold_quarters(values, there, begin, quarter)
+            begin += 4 * quarter if whole[2] < np.inf else 0
+        if not whole[2] < np.inf:
+            whole = (0.0, 0.0, 0.0, 0.0, 0.0)
+        for row in range(begin, end):
+            if not there[row]:
+                continue
+            value = values[row]
+            if np.isfinite(value):
+                whole = _join(whole, value, 0.0, 0.0, abs(value))
+            else:
+                plus += np.int64(value > 0)
+                minus += np.int64(value < 0)
+        _keep(group, whole, sums)
+        infinities[0, group], infinities[1, group] = plus, minus
+
+
+@inner
+def _fold_quarters(values: Array, there: Array, begin: int, quarter: int) -> Sum:
+    """The sum of four times so many finite values; its error is infinite if some are not, or the sum is not."""
+    one = two = three = four = (0.0, 0.0, 0.0, 0.0, 0.0)
+    for row in range(begin, begin + quarter):
+        one = _add(one, values[row] if there[row] else 0.0)
+        two = _add(two, values[row + quarter] if there[row + quarter] else 0.0)
+        three = _add(three, values[row + 2 * quarter] if there[row + 2 * quarter] else 0.0)
+        four = _add(four, values[row + 3 * quarter] if there[row + 3 * quarter] else 0.0)
+    return _join_sums(_join_sums(one, two), _join_sums(three, four))
+
+
+@inner
+def _add(whole: Sum, value: float) -> Sum:
+    """As ``_join`` for values that are as they are; what went beyond doubles is found out at the end."""
+    high, low, error, size, drift = whole
+    length = abs(value)
+    total, lost = _two_sum(high, value)
+    error += HALF_UNIT * (abs(high) + length)
+    drift += UNIT * (size + length)
+    high, low = _two_sum(total, lost + low)
+    return high, low, error, size + length, drift
+
+
+@inner
+def _join_sums(one: Sum, other: Sum) -> Sum:
+    high, low, error, size, drift = _join(one, other[0], other[1], other[2], other[3])
+    return high, low, error, size, drift + other[4]
+
+
+@kernel
+def fold_products(
+    x: Array, y: Array, times: Array, there: Array, starts: Array, sums: Array, infinities: Array
+) -> None:
+    """Sums of products, in each of which ``x`` and ``y`` are factors so many times."""
+    for group in range(len(starts) - 1):
+        whole = (0.0, 0.0, 0.0, 0.0, 0.0)
+        plus = minus = np.int64(0)
+        for row in range(starts[group], starts[group + 1]):
+            if not there[row]:
+                continue
+            one = x[row] if times[0] > 0 else 1.0
+            other = y[row] if times[1] > 0 else 1.0
+            if np.isfinite(one) and np.isfinite(other):
+                more, rest, off = _multiply(one, times[0], other, times[1])
+                length = abs(more)
+                if not np.isfinite(more + rest):
+                    more, rest, off, length = 0.0, 0.0, np.inf, np.inf
+                whole = _join(whole, more, rest, off, length)
+            else:
+                plain = _plain(one, times[0], other, times[1])
+                plus += np.int64(not plain < 0)
+                minus += np.int64(not plain > 0)
+        _keep(group, whole, sums)
+        infinities[0, group], infinities[1, group] = plus, minus
+
+
+@kernel
+def fold_whole(values: Array, there: Array, starts: Array, upper: Array, lower: Array) -> None:
+    """Sums of whole numbers of 64 bits, as an upper half with its sign and a lower one of 32 bits."""
+    for group in range(len(starts) - 1):
+        high = low = np.int64(0)
+        for row in range(starts[group], starts[group + 1]):
+            if there[row]:
+                high += np.int64(values[row] >> 32)
+                low += np.int64(values[row] & 0xFFFFFFFF)
+        upper[group] = high + (low >> 32)
+        lower[group] = low & 0xFFFFFFFF
+
+
+@inner
+def _join(whole: Sum, more: float, rest: float, off: float, length: float) -> Sum:
+    """A sum with one more number, ``more + rest`` with its error and size."""
+    high, low, error, size, drift = whole
+    total, lost = _two_sum(high, more)
+    error += off
+    if not (high == 0.0 and low == 0.0) and not (more == 0.0 and rest == 0.0):
+        error += HALF_UNIT * (abs(high) + abs(more))
+    if size != 0.0 and length != 0.0:
+        drift += UNIT * (size + length)
+    high, low = _two_sum(total, lost + (low + rest))
+    size += length
+    if np.isfinite(high) and np.isfinite(size):
+        return high, low, error, size, drift
+    return 0.0, 0.0, np.inf, 0.0, np.inf
+
+
+@inner
+def _keep(group: int, whole: Sum, sums: Array) -> None:
+    for part in range(5):
+        sums[part, group] = whole[part]
+
+
+@inner
+def _two_sum(a: float, b: float) -> tuple[float, float]:
+    total = a + b
+    back = total - a
+    return total, (a - (total - back)) + (b - back)
+
+
+@inner
+def _two_product(a: float, b: float) -> tuple[float, float]:
+    product = a * b
+    a_high, a_low = _halves(a)
+    b_high, b_low = _halves(b)
+    return product, ((a_high * b_high - product) + a_high * b_low + a_low * b_high) + a_low * b_low
+
+
+@inner
+def _halves(a: float) -> tuple[float, float]:
+    wide = SPLIT * a
+    high = wide - (wide - a)
+    return high, a - high
+
+
+@inner
+def _factor(place: int, x: float, often: int, y: float) -> float:
+    return x if place < often else y
+
+
+@inner
+def _multiply(x: float, x_times: int, y: float, y_times: int) -> tuple[float, float, float]:
+    """A product of at least two factors, exact up to rounding that the third number bounds."""
+    one, other = _factor(0, x, x_times, y), _factor(1, x, x_times, y)
+    high, low = _two_product(one, other)
+    error = 0.0 if one == 0.0 or other == 0.0 else TINY
+    for place in range(2, x_times + y_times):
+        factor = _factor(place, x, x_times, y)
+        product, rest = _two_product(high, factor)
+        error = abs(factor) * error + 2 * HALF_UNIT * abs(product) + TINY
+        high, low = _two_sum(product, rest + low * factor)
+    return high, low, error
+
+
+@inner
+def _plain(x: float, x_times: int, y: float, y_times: int) -> float:
+    product = _factor(0, x, x_times, y)
+    for place in range(1, x_times + y_times):
+        product *= _factor(place, x, x_times, y)
+    return product

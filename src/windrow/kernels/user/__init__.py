@@ -1,0 +1,1 @@
+"""Loops around users' own aggregates."""
