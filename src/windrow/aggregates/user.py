@@ -8,17 +8,18 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from importlib.metadata import entry_points
 from typing import Any
 
 import numpy as np
 
 from windrow.aggregates.aggregate import Aggregate
-from windrow.aggregates.definitions import DEFINITIONS, Definition
+from windrow.aggregates.definition import Definition
+from windrow.aggregates.plugins import AGGREGATES, load_plugins, refuse_broken
+from windrow.aggregates.registry import DEFINITIONS, SYNONYMS, is_built_in
 from windrow.errors import DataError, UnknownNameError, nearest
-from windrow.kernels.results import Outcome
-from windrow.kernels.sweep import Sweep
-from windrow.kernels.user import StateFunctions, user_windows
+from windrow.kernels.contract.outcomes import Outcome
+from windrow.kernels.contract.sweeps import Sweep
+from windrow.kernels.user.windows import StateFunctions, user_windows
 from windrow.model.schema import check_name
 from windrow.model.types import DataType, data_type
 
@@ -29,10 +30,11 @@ _NEEDED = ("empty", "add", "result")
 class UserAggregate:
     """A registered aggregate; called with an attribute it gives what ``agg`` takes: ``Spread("a")``."""
 
-    def __init__(self, name: str, functions: StateFunctions, result: DataType) -> None:
+    def __init__(self, name: str, functions: StateFunctions, result: DataType, exact_remove: bool = False) -> None:
         self.name = name
         self.functions = functions
         self.result = result
+        self.exact_remove = exact_remove
 
     def __call__(self, attribute: str) -> Aggregate:
         return Aggregate(self.name, attribute, user=self)
@@ -41,12 +43,11 @@ class UserAggregate:
     def definition(self) -> Definition:
         return Definition(
             self.name,
-            "user",
-            "ranked",
+            f"a user's own: {self.functions.strategy}",
+            ("ranked",),
             lambda _found: self.result,
-            _finish,
-            mergeable=self.functions.merge is not None,
-            removable=self.functions.remove is not None,
+            operation="user",
+            finish=_finish,
         )
 
     def check(self, found: DataType) -> None:
@@ -65,16 +66,22 @@ def _finish(outcome: Outcome, _found: DataType) -> Any:
 REGISTERED: dict[str, UserAggregate] = {}
 
 
-def aggregate(name: str, result: str = "float64") -> Callable[[type], UserAggregate]:
-    """Register a class with ``empty``, ``add``, ``result`` and optionally ``remove`` and ``merge`` as an aggregate."""
+def aggregate(name: str, result: str = "float64", exact_remove: bool = False) -> Callable[[type], UserAggregate]:
+    """Register a class with ``empty``, ``add``, ``result`` and optionally ``remove`` and ``merge`` as an aggregate.
+
+    ``exact_remove`` says that ``remove`` undoes ``add`` exactly, in whatever order values come and go: then views keep
+    the state, and need not look at all values of a cell again.
+    """
     check_name(name, "an aggregate")
-    if name.lower() in DEFINITIONS:
+    if is_built_in(name):
         raise DataError("a built-in aggregate has that name", got=repr(name))
 
     def register(definition: type) -> UserAggregate:
         functions = {key: getattr(definition, key, None) for key in _ARGUMENTS}
         _check(name, functions)
-        made = UserAggregate(name, StateFunctions(**functions), data_type(result))  # type: ignore[arg-type]
+        if exact_remove and functions["remove"] is None:
+            raise DataError(f"aggregate {name} lacks the function remove", hint="exact_remove says that it is exact")
+        made = UserAggregate(name, StateFunctions(**functions), data_type(result), exact_remove)  # type: ignore[arg-type]
         REGISTERED[name.lower()] = made
         return made
 
@@ -92,14 +99,18 @@ def _check(name: str, functions: dict[str, Any]) -> None:
             raise DataError(f"aggregate {name}: {key} must be a function of {arguments} arguments", got=repr(function))
 
 
+def installed_aggregates() -> dict[str, UserAggregate]:
+    """All that users and installed packages registered."""
+    for loaded in load_plugins(AGGREGATES).found:
+        if isinstance(loaded, UserAggregate):
+            REGISTERED.setdefault(loaded.name.lower(), loaded)
+    return REGISTERED
+
+
 def user_aggregate(name: str) -> UserAggregate:
     """A registered aggregate by name, looking into installed packages if need be."""
-    if name.lower() not in REGISTERED:
-        for entry in entry_points(group="windrow.aggregates"):
-            loaded = entry.load()
-            if isinstance(loaded, UserAggregate):
-                REGISTERED.setdefault(loaded.name.lower(), loaded)
-    if name.lower() not in REGISTERED:
-        known = [*DEFINITIONS, *REGISTERED]
+    if name.lower() not in REGISTERED and name.lower() not in installed_aggregates():
+        refuse_broken(AGGREGATES, name)
+        known = [*DEFINITIONS, *SYNONYMS, *REGISTERED]
         raise UnknownNameError("no such aggregate", got=repr(name), hint=nearest(name.lower(), known))
     return REGISTERED[name.lower()]

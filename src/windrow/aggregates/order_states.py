@@ -1,0 +1,182 @@
+"""States of order statistics: a bracket of neighbouring ones, and how many values are below it.
+
+The bracket moves with the rank as values come and go. It is not enough once the rank has left it, or when groups are
+put together of which neither is held whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from windrow.aggregates.extreme_states import blanked
+from windrow.aggregates.state_rule import COUNT, Array, Finished, Mask, Rows, State, StateRule, values_there, writable
+from windrow.errors import DataError
+from windrow.kernels.contract.outcomes import prepared
+from windrow.kernels.contract.ranks import RankRule
+from windrow.kernels.states.brackets import Brackets, Moving, enter_values, leave_values
+from windrow.model.types import TYPES, DataType
+
+WIDTH = 16
+"""How many neighbouring order statistics are kept: of 8, several in a hundred groups lose their rank in a batch."""
+HELD = tuple(f"held_{number:02}" for number in range(WIDTH))
+
+
+@dataclass(frozen=True)
+class BracketRule(StateRule):
+    """An order statistic."""
+
+    ranks: RankRule
+    fraction: float
+    why = f"{WIDTH} neighbouring order statistics are kept; when the rank leaves them, the cell is computed again"
+
+    @property
+    def _share(self) -> float:
+        return self.fraction / self.ranks.limit
+
+    def parts(self, types: Sequence[DataType]) -> dict[str, DataType]:
+        whole = TYPES["int64"]
+        return {"below": whole, "inside": whole, **dict.fromkeys(HELD, types[0])}
+
+    def of_values(self, arguments: Sequence[Array], present: Mask | None = None) -> State:
+        there = values_there(arguments, present)
+        values = np.asarray(arguments[0]).reshape(-1)
+        values = values + values.dtype.type(0) if values.dtype.kind == "f" else values
+        nothing = np.zeros(len(values), np.int64)
+        state = {COUNT: there.astype(np.int64), "below": nothing, "inside": there.astype(np.int64)}
+        empty = np.zeros(len(values), values.dtype)
+        return state | dict.fromkeys(HELD, empty) | {HELD[0]: blanked(values, ~there)}
+
+    def reduce(self, rows: Rows) -> State:
+        kind = np.asarray(rows.arguments[0]).dtype
+        zero = np.zeros(rows.groups, np.int64)
+        empty = {COUNT: zero, "below": zero, "inside": zero, **dict.fromkeys(HELD, np.zeros(rows.groups, kind))}
+        return self.enter(empty, rows)
+
+    def enter(self, state: State, rows: Rows) -> State:
+        coding, brackets, moving = _prepared(state, rows)
+        enter_values(brackets, moving, self._share)
+        return coding.state(brackets)
+
+    def leave(self, state: State, rows: Rows) -> State:
+        coding, brackets, moving = _prepared(state, rows)
+        _leave(brackets, moving)
+        return coding.state(brackets)
+
+    def merge(self, one: State, other: State) -> State:
+        whole = other["inside"] == other[COUNT]
+        # Merging goes into the bracket of the larger group, from one that is held whole.
+        swap = ~whole & (one["inside"] == one[COUNT])
+        mine, theirs = _chosen(swap, other, one), _chosen(swap, one, other)
+        coding, brackets, moving, known = _of_states(mine, theirs)
+        enter_values(brackets, moving, self._share)
+        return _forgotten(coding.state(brackets), ~known, one[COUNT] + other[COUNT])
+
+    def remove(self, one: State, other: State) -> State:
+        coding, brackets, moving, known = _of_states(one, other)
+        _leave(brackets, moving)
+        counts = one[COUNT] - other[COUNT]
+        if (counts < 0).any():
+            raise DataError("more values leave a group than it has", got=int(counts.min()))
+        return _forgotten(coding.state(brackets), ~known, counts)
+
+    def finish(self, state: State) -> Finished:
+        counts, below, inside = state[COUNT], state["below"], state["inside"]
+        lower, upper, weight = self.ranks.at(self.fraction, counts)
+        there = counts > 0
+        recompute = there & ((lower < below) | (upper >= below + inside))
+        known = there & ~recompute
+        held = np.stack([state[name] for name in HELD], axis=1)
+        groups = np.arange(len(counts))
+        low, high = (held[groups, np.where(known, rank - below, 0)] for rank in (lower, upper))
+        values = _between(low, high, weight) if self.ranks.interpolates else low
+        return Finished(values, ~there, recompute)
+
+
+def _leave(brackets: Brackets, moving: Moving) -> None:
+    if leave_values(brackets, moving) >= 0:
+        raise DataError("a value leaves a group that does not have it")
+
+
+def _chosen(where: Mask, one: State, other: State) -> State:
+    return {name: np.where(where, one[name], other[name]) for name in other}
+
+
+def _forgotten(state: State, lost: Mask, counts: Array) -> State:
+    """Groups whose ranks are not known any more hold nothing; one without values is as new."""
+    parts = {name: blanked(part, lost) for name, part in state.items()}
+    return {**parts, COUNT: counts}
+
+
+def _between(low: Array, high: Array, weight: Array) -> Array:
+    """As kernels interpolate: infinite or overflowing distances give what they should, not NaN."""
+    one, other = low.astype(np.float64), high.astype(np.float64)
+    with np.errstate(invalid="ignore", over="ignore"):
+        distance = other - one
+        moved = np.where(np.isfinite(distance), one + weight * distance, one * (1.0 - weight) + other * weight)
+    return np.where((weight == 0.0) | (one == other), one + 0.0, moved)
+
+
+@dataclass(frozen=True)
+class _Coding:
+    """Values as numbers in the same order, and back."""
+
+    kind: np.dtype
+    words: Array | None = None
+
+    def numbers(self, values: Array) -> Array:
+        if self.words is not None:
+            return np.searchsorted(self.words, values).astype(np.int64)
+        return writable(prepared(values, None)[0])
+
+    def values(self, numbers: Array) -> Array:
+        if self.words is not None:
+            words: Array = self.words[np.clip(numbers, 0, len(self.words) - 1)]
+            return words
+        return numbers.view(self.kind) if self.kind.kind == "M" else numbers.astype(self.kind, copy=False)
+
+    def state(self, brackets: Brackets) -> State:
+        held = {}
+        for number, name in enumerate(HELD):
+            values = self.values(np.ascontiguousarray(brackets.held[:, number]))
+            held[name] = blanked(values, brackets.inside <= number)
+        return {COUNT: brackets.counts, "below": brackets.below, "inside": brackets.inside, **held}
+
+
+def _coding(*values: Array) -> _Coding:
+    kind = values[0].dtype
+    if kind.kind != "T":
+        return _Coding(kind)
+    return _Coding(kind, np.unique(np.concatenate([*values, np.zeros(1, kind)])))
+
+
+def _held(state: State) -> Array:
+    return np.stack([state[name] for name in HELD], axis=1)
+
+
+def _brackets(coding: _Coding, state: State, held: Array) -> Brackets:
+    numbers = np.array(coding.numbers(held.reshape(-1))).reshape(-1, WIDTH)
+    return Brackets(numbers, *(np.array(state[name], np.int64) for name in ("below", "inside", COUNT)))
+
+
+def _prepared(state: State, rows: Rows) -> tuple[_Coding, Brackets, Moving]:
+    there = np.flatnonzero(rows.there())
+    values = np.asarray(rows.arguments[0]).reshape(-1)[there]
+    held = _held(state)
+    coding = _coding(values, held.reshape(-1))
+    bounds = np.searchsorted(there, rows.starts)
+    moving = Moving(coding.numbers(values), bounds[:-1].copy(), bounds[1:].copy())
+    return coding, _brackets(coding, state, held), moving
+
+
+def _of_states(one: State, other: State) -> tuple[_Coding, Brackets, Moving, Mask]:
+    """The values of other groups as what moves; and which groups are known well enough for that."""
+    mine, theirs = _held(one), _held(other)
+    coding = _coding(mine.reshape(-1), theirs.reshape(-1))
+    whole = other["inside"] == other[COUNT]
+    starts = np.arange(len(whole)) * WIDTH
+    moving = Moving(coding.numbers(theirs.reshape(-1)), starts, starts + np.where(whole, other["inside"], 0))
+    known = whole & ((one["inside"] > 0) | (one[COUNT] == 0))
+    return coding, _brackets(coding, one, mine), moving, known

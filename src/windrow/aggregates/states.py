@@ -1,0 +1,303 @@
+"""States: what has to be kept of a group's values so that values can come and go, and results still be exact.
+
+A state is a set of arrays, one entry for each group. States are merged, and one is taken out of another; ``finish``
+gives results, and says for which groups the state is not enough, so that they have to be computed anew.
+
+- *Sums* (counts, sums, averages, variances, covariances, and what else is made of sums of products): sums of about 32
+  digits with a bound on their error, and the sum of absolute values that the error is judged by. Infinities are
+  counted, so that they leave without a trace; what is missing never enters.
+- *Whole sums* of integers: exact, in 96 bits; whether a sum fits int64 is judged when it is asked for.
+- *Extremes*: the value, and how often it is there (``extreme_states``).
+- *Order statistics*: a bracket of neighbouring ones, and how many values are below it (``order_states``).
+- *Users' own*: the tuple that their functions work on (``user_states``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from windrow.aggregates.bounded import TINY, Bounded, Float64Array, exactly, two_product
+from windrow.aggregates.state_rule import (
+    COUNT,
+    Array,
+    Finished,
+    Int64Array,
+    Mask,
+    Rows,
+    State,
+    StateRule,
+    count_there,
+    counted,
+    values_there,
+    writable,
+)
+from windrow.errors import DataError
+from windrow.model.types import TYPES, DataType
+
+Term = tuple[int, ...]
+"""How often each argument is a factor: (1,) is the sum of x, (2,) of its squares, (1, 1) of the products of x and y."""
+
+SUM_LIMIT = 1e-13
+"""The error of a sum, of the sum of absolute values, from which on it is computed anew."""
+PARTS = ("high", "low", "error", "size", "drift")
+"""What is kept of a sum of floats, besides its infinities."""
+
+
+def for_types(rule: StateRule | None, types: Sequence[DataType]) -> StateRule | None:
+    """The rule for arguments of given types: whole numbers have sums of their own."""
+    if isinstance(rule, SumRule) and rule.whole and not any(found.is_float for found in types):
+        return WholeSumRule(rule.averages)
+    return rule
+
+
+# Counts
+
+
+@dataclass(frozen=True)
+class CountRule(StateRule):
+    """How many values are present, whatever they are."""
+
+    why = "values are counted"
+
+    def parts(self, types: Sequence[DataType]) -> dict[str, DataType]:
+        return {}
+
+    def of_values(self, arguments: Sequence[Array], present: Mask | None = None) -> State:
+        return {COUNT: values_there(arguments, present).astype(np.int64)}
+
+    def reduce(self, rows: Rows) -> State:
+        return {COUNT: count_there(rows.there(), rows.starts)}
+
+    def merge(self, one: State, other: State) -> State:
+        return {COUNT: counted(one, other, 1)}
+
+    def remove(self, one: State, other: State) -> State:
+        return {COUNT: counted(one, other, -1)}
+
+    def finish(self, state: State) -> Finished:
+        never = np.zeros(len(state[COUNT]), bool)
+        return Finished(state[COUNT], never, never)
+
+
+# Sums
+
+
+class Sums(NamedTuple):
+    """What is known of the sums of a term: each a number with its bound, and the infinities that are in them."""
+
+    value: Bounded
+    size: Float64Array
+    """At least so large is the sum of absolute values."""
+    plus: Int64Array
+    minus: Int64Array
+
+    @property
+    def finite(self) -> Mask:
+        return np.asarray((self.plus == 0) & (self.minus == 0))
+
+    def real(self) -> Float64Array:
+        """The sum as a double; opposite infinities make none."""
+        with np.errstate(invalid="ignore", over="ignore"):
+            found = self.value.high + self.value.low
+        found = np.where(self.plus > 0, np.inf, found)
+        found = np.where(self.minus > 0, -np.inf, found)
+        return np.where((self.plus > 0) & (self.minus > 0), np.nan, found)
+
+
+FinishSums = Callable[[Int64Array, Mapping[Term, Sums]], tuple[Float64Array, Mask, Mask]]
+"""From counts and sums to results, where they are missing, and where they are not known well enough."""
+
+
+@dataclass(frozen=True)
+class SumRule(StateRule):
+    """An aggregate of sums of products of its arguments. ``least`` is how many values make a result."""
+
+    why = "sums are kept to 32 digits, with a bound on their error"
+
+    terms: tuple[Term, ...]
+    finish_sums: FinishSums
+    least: int = 1
+    whole: bool = False
+    """Whether sums of whole numbers are whole."""
+    averages: bool = False
+
+    def parts(self, types: Sequence[DataType]) -> dict[str, DataType]:
+        kinds = dict.fromkeys(PARTS, "float64") | {"plus": "int64", "minus": "int64"}
+        return {_name(term, part): TYPES[kind] for term in self.terms for part, kind in kinds.items()}
+
+    def reduce(self, rows: Rows) -> State:
+        from windrow.kernels.states.sums import fold_products, fold_values
+
+        there, starts = rows.there(), writable(rows.starts)
+        reals = [writable(np.asarray(values, np.float64)) for values in rows.arguments]
+        state: dict[str, Array] = {COUNT: count_there(there, starts)}
+        for term in self.terms:
+            sums, infinities = np.zeros((len(PARTS), rows.groups)), np.zeros((2, rows.groups), np.int64)
+            if sum(term) == 1:
+                fold_values(reals[term.index(1)], there, starts, sums, infinities)
+            else:
+                fold_products(reals[0], reals[-1], np.array([*term, 0][:2]), there, starts, sums, infinities)
+            named = zip((*PARTS, "plus", "minus"), (*sums, *infinities), strict=True)
+            state |= {_name(term, part): values for part, values in named}
+        return state
+
+    def of_values(self, arguments: Sequence[Array], present: Mask | None = None) -> State:
+        reals = [np.asarray(values, np.float64).reshape(-1) for values in arguments]
+        there = values_there(arguments, present)
+        state: dict[str, Array] = {COUNT: there.astype(np.int64)}
+        for term in self.terms:
+            state |= _lifted(term, reals, there)
+        return state
+
+    def merge(self, one: State, other: State) -> State:
+        return self._combined(one, other, 1)
+
+    def remove(self, one: State, other: State) -> State:
+        return self._combined(one, other, -1)
+
+    def _combined(self, one: State, other: State, sign: int) -> State:
+        counts = counted(one, other, sign)
+        state: dict[str, Array] = {COUNT: counts}
+        for term in self.terms:
+            state |= _joined(term, one, other, sign, counts == 0)
+        return state
+
+    def finish(self, state: State) -> Finished:
+        counts = state[COUNT]
+        sums = {term: _sums(term, state) for term in self.terms}
+        with np.errstate(invalid="ignore", over="ignore", divide="ignore"):
+            values, missing, doubtful = self.finish_sums(counts, sums)
+        lacking = counts < self.least
+        return Finished(values, missing | lacking, doubtful & ~lacking)
+
+
+def _name(term: Term, part: str) -> str:
+    return "".join("xy"[number] * times for number, times in enumerate(term)) + "_" + part
+
+
+def _lifted(term: Term, reals: Sequence[Float64Array], there: Mask) -> dict[str, Array]:
+    """One value's product for a term: exact up to two factors, to about 32 digits beyond."""
+    factors = [reals[number] for number, times in enumerate(term) for _ in range(times)]
+    with np.errstate(invalid="ignore", over="ignore"):
+        product = exactly(factors[0])
+        if len(factors) > 1:
+            high, low = two_product(factors[0], factors[1])
+            # A product of two numbers that are not 0 may be too small for a double, and then is not 0 either.
+            product = Bounded(high, low, np.where((factors[0] == 0) | (factors[1] == 0), 0.0, TINY))
+        for factor in factors[2:]:
+            product = product.times(exactly(factor))
+        plain = np.prod(np.stack(factors), axis=0)
+    boundless = ~np.logical_and.reduce([np.isfinite(factor) for factor in factors])
+    known = there & ~boundless
+    # Finite factors whose product is not: the sum is not known while such a value is in it.
+    beyond = known & ~np.isfinite(product.high + product.low)
+    kept = known & ~beyond
+    return {
+        _name(term, "high"): np.where(kept, product.high, 0.0),
+        _name(term, "low"): np.where(kept, product.low, 0.0),
+        _name(term, "error"): np.where(kept, product.error, np.where(beyond, np.inf, 0.0)),
+        _name(term, "size"): np.where(kept, np.abs(product.high), np.where(beyond, np.inf, 0.0)),
+        _name(term, "drift"): np.zeros(len(there)),
+        # A product that is not a number counts as both infinities, whose sum is none either.
+        _name(term, "plus"): (there & boundless & ~(plain < 0)).astype(np.int64),
+        _name(term, "minus"): (there & boundless & ~(plain > 0)).astype(np.int64),
+    }
+
+
+def _joined(term: Term, one: State, other: State, sign: int, emptied: Mask) -> dict[str, Array]:
+    with np.errstate(invalid="ignore", over="ignore"):
+        mine, theirs = _number(term, one), _number(term, other)
+        value = mine.plus(theirs) if sign > 0 else mine.minus(theirs)
+        sizes = one[_name(term, "size")], other[_name(term, "size")]
+        size = sizes[0] + sign * sizes[1]
+        drift = one[_name(term, "drift")] + other[_name(term, "drift")]
+        drift += np.where((sizes[0] == 0) | (sizes[1] == 0), 0.0, 2.0**-52 * (sizes[0] + sizes[1]))
+        # What went beyond doubles once is not known any more, even after it has left.
+        lost = ~np.isfinite(value.high) | ~np.isfinite(size)
+        error = np.where(lost, np.inf, value.error)
+    parts = {
+        "high": np.where(lost, 0.0, value.high),
+        "low": np.where(lost, 0.0, value.low),
+        "error": error,
+        "size": np.where(lost, 0.0, size),
+        "drift": np.where(lost, np.inf, drift),
+        "plus": one[_name(term, "plus")] + sign * other[_name(term, "plus")],
+        "minus": one[_name(term, "minus")] + sign * other[_name(term, "minus")],
+    }
+    # A group without values is as new: nothing that came and went leaves a trace.
+    return {_name(term, name): np.where(emptied, values.dtype.type(0), values) for name, values in parts.items()}
+
+
+def _number(term: Term, state: State) -> Bounded:
+    return Bounded(*(state[_name(term, part)] for part in ("high", "low", "error")))
+
+
+def _sums(term: Term, state: State) -> Sums:
+    with np.errstate(invalid="ignore"):
+        size = np.maximum(state[_name(term, "size")] - state[_name(term, "drift")], 0.0)
+    size = np.where(np.isnan(size), 0.0, size)
+    return Sums(_number(term, state), size, state[_name(term, "plus")], state[_name(term, "minus")])
+
+
+# Whole sums
+
+
+@dataclass(frozen=True)
+class WholeSumRule(StateRule):
+    """Sums and averages of whole numbers: an upper and a lower half, each of which int64 holds."""
+
+    averages: bool
+    why = "sums of whole numbers are kept exactly, in 96 bits"
+
+    @property
+    def units(self) -> tuple[StateRule, ...]:
+        return (WholeSumRule(averages=False),)
+
+    def parts(self, types: Sequence[DataType]) -> dict[str, DataType]:
+        return {"upper": TYPES["int64"], "lower": TYPES["int64"]}
+
+    def reduce(self, rows: Rows) -> State:
+        from windrow.kernels.states.sums import fold_whole
+
+        there, starts = rows.there(), writable(rows.starts)
+        upper, lower = np.zeros(rows.groups, np.int64), np.zeros(rows.groups, np.int64)
+        fold_whole(writable(_wide(rows.arguments[0])), there, starts, upper, lower)
+        return {COUNT: count_there(there, starts), "upper": upper, "lower": lower}
+
+    def of_values(self, arguments: Sequence[Array], present: Mask | None = None) -> State:
+        wide = _wide(arguments[0])
+        there = values_there(arguments, present)
+        halves = ((wide >> wide.dtype.type(32)).astype(np.int64), (wide & wide.dtype.type(2**32 - 1)).astype(np.int64))
+        upper, lower = (np.where(there, half, 0) for half in halves)
+        return {COUNT: there.astype(np.int64), "upper": upper, "lower": lower}
+
+    def merge(self, one: State, other: State) -> State:
+        return self._combined(one, other, 1)
+
+    def remove(self, one: State, other: State) -> State:
+        return self._combined(one, other, -1)
+
+    def _combined(self, one: State, other: State, sign: int) -> State:
+        counts = counted(one, other, sign)
+        lower = one["lower"] + sign * other["lower"]
+        upper = one["upper"] + sign * other["upper"] + (lower >> 32)
+        return {COUNT: counts, "upper": upper, "lower": lower & (2**32 - 1)}
+
+    def finish(self, state: State) -> Finished:
+        upper, lower, counts = state["upper"], state["lower"], state[COUNT]
+        never = np.zeros(len(counts), bool)
+        if self.averages:
+            total = upper.astype(np.float64) * 2.0**32 + lower
+            return Finished(total / np.maximum(counts, 1), counts < 1, never)
+        if ((upper < -(2**31)) | (upper >= 2**31)).any():
+            raise DataError("an integer sum overflows int64", hint="Cast the attribute to float64 first")
+        return Finished((upper << 32) | lower, counts < 1, never)
+
+
+def _wide(values: Array) -> Array:
+    flat = np.asarray(values).reshape(-1)
+    return flat if flat.dtype == np.uint64 else flat.astype(np.int64)
