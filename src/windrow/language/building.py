@@ -10,7 +10,7 @@ from lark.visitors import Transformer_NonRecursive, v_args
 from windrow.expressions.nodes import Literal, Node, Value
 from windrow.language.expression import plain, unquoted
 from windrow.language.mistakes import MisplacedError
-from windrow.language.queries import Asked
+from windrow.language.queries import Asked, Clause
 from windrow.language.query_building import QueryBuilder, plan_of
 from windrow.model.notation import NotationError, parse_schema
 from windrow.plan import statements as st
@@ -51,11 +51,17 @@ class StatementBuilder(QueryBuilder, Transformer_NonRecursive):  # type: ignore[
         return st.CreateView(name, plan_of(asked), bool(before or after), settings or ())
 
     def refresh(self, children: list[Any]) -> st.Statement:
-        return st.Refresh(children[0])
+        return st.Refresh(children[0], children[1] is not None)
+
+    def check_view(self, children: list[Any]) -> st.Statement:
+        return st.CheckView(children[0])
+
+    def explain_view(self, children: list[Any]) -> st.Statement:
+        return st.ExplainView(children[0])
 
     def drop(self, children: list[Any]) -> st.Statement:
-        kind, existing, name = children
-        return st.Drop(name, None if kind is None else kind.lower(), existing is not None)
+        kind, existing, name, cascade = children
+        return st.Drop(name, None if kind is None else kind.lower(), existing is not None, cascade is not None)
 
     def load_typed(self, children: list[Any]) -> st.Statement:
         name, *typed = children
@@ -94,12 +100,14 @@ class StatementBuilder(QueryBuilder, Transformer_NonRecursive):  # type: ignore[
 
     def delete(self, children: list[Any]) -> st.Statement:
         name, where = children
-        return st.Delete(name, self._assembler.without_aggregates(where.value, "where"))
+        return st.Delete(name, self._condition(where))
 
     def update(self, children: list[Any]) -> st.Statement:
         name, *assignments, where = children
-        condition = None if where is None else self._assembler.without_aggregates(where.value, "where")
-        return st.Update(name, tuple(assignments), condition)
+        return st.Update(name, tuple(assignments), self._condition(where))
+
+    def _condition(self, where: Clause | None) -> Node | None:
+        return None if where is None else self._assembler.without_aggregates(where.value, "where")
 
     def assignment(self, children: list[Any]) -> tuple[str, Node]:
         return children[0], self._assembler.without_aggregates(plain(children)[2], "set")
@@ -152,6 +160,9 @@ class StatementBuilder(QueryBuilder, Transformer_NonRecursive):  # type: ignore[
 
     def setting(self, children: list[Any]) -> tuple[str, Value]:
         return children[0], _constant(children[2])
+
+    def setting_word(self, children: list[Any]) -> tuple[str, Value]:
+        return children[0], str(children[2])
 
     def constants(self, children: list[Any]) -> tuple[Value, ...]:
         return tuple(map(_constant, children))

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Collection
 from typing import Any
 
+from windrow.aggregates.registry import definition, is_built_in
 from windrow.errors import ExpressionError, nearest
 from windrow.expressions.instants import timestamp
 from windrow.expressions.nodes import (
     DEEPEST,
+    RESERVED,
     And,
     Between,
     Binary,
@@ -35,6 +38,7 @@ LONGEST = 200_000
 """Characters an expression may have."""
 
 _LONGEST_NUMBER = 100
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,99}")
 
 
 class ExpressionSyntaxError(PointedError, ExpressionError):
@@ -46,10 +50,12 @@ def parse_expression(text: str, functions: Collection[str] | None = None) -> Nod
 
     Only ``functions`` may be called; without it, those windrow computes cell by cell.
     """
-    from lark.exceptions import UnexpectedInput, VisitError
-
     if not isinstance(text, str):
         raise ExpressionError("an expression is a text", got=f"a {type(text).__name__}", hint="As in 'a > 3'")
+    if _NAME.fullmatch(text) and text.lower() not in RESERVED:
+        return Column(text)  # most expressions are names, which need no parser
+    from lark.exceptions import UnexpectedInput, VisitError
+
     if len(text) > LONGEST:
         what = f"an expression may have {LONGEST:,} characters"
         raise ExpressionSyntaxError(what, got=f"{len(text):,}", text=text, position=LONGEST)
@@ -187,8 +193,9 @@ class ExpressionBuilder:
         return Call(name, arguments or ())
 
     def count_all(self, children: list[Any]) -> Node:
-        if str(children[0]).lower() != "count":
-            raise ExpressionError("only count takes *", got=f"{cut(children[0])}(*)")
+        name = str(children[0])
+        if not (is_built_in(name) and definition(name).bare):
+            raise ExpressionError("only count takes *", got=f"{cut(name)}(*)")
         return self.call([children[0], None])
 
     def type_name(self, children: list[Any]) -> DataType:

@@ -43,6 +43,7 @@ _SILENT = frozenset({"QUOTED", "HEXADECIMAL", "MOMENT", "PROJECTION", "MINUS", "
 _SEVERAL = {
     "_AS_OF": ("as of",),
     "_MIN_COUNT": ("min count",),
+    "_MUTUAL_NEAREST": ("mutual nearest",),
     "_WRAP_NAMES": ("wrap",),
     "BOUNDARY": ("clip", "drop"),
     "DROPPED": ("array", "view"),
@@ -52,9 +53,25 @@ _SEVERAL = {
     "METHOD": ("auto", "incremental", "naive"),
     "PLOTTED": ("as histogram", "as line", "as map"),
 }
+_FORMS = frozenset({"FORM", "_CHANGES"})
 _MOST_WORDS = 12
 _ADVICE = {"@": "A version is a number, as in A@3", "[": "Square brackets hold the dimensions of a schema"}
-_CLAUSES = ("from", "where", "window", "regrid", "neighbours", "group", "having", "into", "similarity", "left")
+_JOIN = "As in A similarity join B with shape L1(1), or left or anti similarity join"
+_CLAUSES = (
+    "from",
+    "where",
+    "window",
+    "regrid",
+    "neighbours",
+    "group",
+    "having",
+    "into",
+    "similarity",
+    "left",
+    "anti",
+    "nearest",
+    "mutual",
+)
 _LAST_WORD = re.compile(r"([A-Za-z_]\w*)\s*\Z")
 
 
@@ -84,9 +101,11 @@ def explained(error: Any, text: str, whole: str, kind: type[_Kind]) -> _Kind:
     token, accepted = error.token, error.accepts or error.expected
     if token.type == "$END":
         what = f"the {whole} ends where {expected(accepted)} is expected"
-        hint = "To mean all cells, say where true" if set(accepted) == {"_WHERE"} else _meant(text, len(text), accepted)
+        hint = _meant(text, len(text), accepted)
         return kind(what, hint=hint, text=text, position=len(text.rstrip()))
     hint = _close(str(token), [word for terminal in accepted for word in words_of(terminal)])
+    if str(token).lower() == "join" and "_SIMILARITY" in accepted:
+        hint = _JOIN
     if hint is None and str(token).lower() in RESERVED and "NAME" in accepted:
         hint = f'{str(token)!r} is a keyword; a column of that name is written "{token}"'
     hint = hint or _meant(text, position, accepted)
@@ -125,12 +144,12 @@ def _parts(terminals: Collection[str]) -> list[str]:
     elif names >= _CONSTANTS:
         parts.append("a constant (a number, a 'text', true, false or null)")
         names -= _CONSTANTS
-    if names >= {"_SELECT", "_AGGR", "FORM"}:
+    if names >= {"_SELECT", "_AGGR", *_FORMS}:
         parts.append("a query")
-        names -= {"_SELECT", "_AGGR", "FORM"}
-    elif "FORM" in names:
+        names -= {"_SELECT", "_AGGR", *_FORMS}
+    elif names >= _FORMS:
         parts.append("a form such as filter(…)")
-        names.remove("FORM")
+        names -= _FORMS
     signs = {_SIGNS[name] for name in names if name in _SIGNS}
     return parts + sorted(signs | {word for name in names for word in words_of(name)})
 
@@ -164,4 +183,6 @@ def _meant(text: str, position: int, accepted: Collection[str]) -> str | None:
     if "_COMMA" not in accepted and "_FROM" not in accepted and "_WHERE" not in accepted:
         return None
     before = _LAST_WORD.search(text, max(0, position - 250), position)
+    if before is not None and before[1].lower() == "join":
+        return _JOIN
     return None if before is None or before[1].lower() in _CLAUSES else _close(before[1], _CLAUSES)

@@ -2,27 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from operator import and_
 from typing import Any
+
+from lark import Token
 
 from windrow.errors import SchemaError, nearest
 from windrow.expressions.nodes import Literal
 from windrow.language.expression import number, unquoted
 from windrow.language.mistakes import MisplacedError
 from windrow.language.queries import GROUPING, Clause
-from windrow.model.shape import L1, L2, Hamming, Linf, Shape, any_offset, offset_list, offsets
+from windrow.model.shape import L1, L2, Hamming, Linf, Lp, Shape, any_offset, offset_list, offsets, sky
+from windrow.model.shape_terms import StoredOffsets
 from windrow.model.window import AnyExtent, Extent, centred, corner, trailing, within
-from windrow.plan.specs import Block, RegridSpec, WindowAxis, WindowSpec
+from windrow.plan.specs import Block, RegridSpec, WindowAxis, WindowSpec, check_step
 
-_NORMS = {norm.__name__.lower(): norm for norm in (L1, L2, Linf, Hamming)}
+_NORMS: dict[str, tuple[Callable[..., Shape], str]] = {
+    "l1": (L1, "L1(1)"),
+    "l2": (L2, "L2(2.5)"),
+    "linf": (Linf, "Linf(2)"),
+    "lp": (Lp, "Lp(3, 2.5)"),
+    "hamming": (Hamming, "Hamming(1)"),
+    "sky": (sky, "Sky('10 arcsec')"),
+}
+BEFORE_VERSION = "@ \t\r\n"
 
 
 @dataclass(frozen=True)
 class Setting:
-    """What follows a neighbourhood: step, boundary, min count or method."""
+    """What follows a neighbourhood: step, boundary, min count, method or strategy."""
 
     word: str
     value: Any
@@ -78,13 +89,27 @@ class NeighbourhoodBuilder:
     def names(self, children: list[Any]) -> tuple[str, ...]:
         return tuple(children)
 
+    def quantity(self, children: list[Any]) -> str:
+        return unquoted(children[0])
+
     def norm(self, children: list[Any]) -> Shape:
-        name, radius, on = children
-        make = _NORMS.get(name.lower())
+        name, *measures, on = children
+        make, usage = _NORMS.get(name.lower(), (None, ""))
         if make is None:
-            known = [norm.__name__ for norm in _NORMS.values()]
+            known = [usage.split("(")[0] for _, usage in _NORMS.values()]
             raise SchemaError("no such shape", got=repr(str(name)), hint=nearest(str(name), known))
-        return make(radius, on)
+        if len(measures) != 1 + usage.count(","):
+            wanted = "one number" if "," not in usage else "two numbers"
+            raise SchemaError(f"{name} takes {wanted}", got=len(measures), hint=f"As in {usage}")
+        return make(*measures, on)
+
+    def stored_shape(self, children: list[Any]) -> Shape:
+        name, version, on = children
+        number = "" if version is None else f"@{whole(Token('INTEGER', version.lstrip(BEFORE_VERSION)))}"
+        return Shape((StoredOffsets(name + number, on),))
+
+    def reflected_shape(self, children: list[Any]) -> Shape:
+        return self.stored_shape(children).reflect()
 
     def offset_list(self, children: list[Any]) -> Shape:
         *rows, on = children
@@ -115,23 +140,34 @@ class NeighbourhoodBuilder:
 
 def window_clause(axes: Sequence[WindowAxis], settings: Sequence[Setting], place: int) -> Clause:
     """A window with what follows it; steps belong to the dimensions they name, or to all in order."""
-    found = _settings("a window", settings, ("step", "boundary", "min count", "method"))
+    found = _settings("a window", settings, ("step", "boundary", "min count", "method", "strategy"))
     if "step" in found:
         axes = _stepped(list(axes), found["step"].value, found["step"].place)
     spec = WindowSpec(tuple(axes), _value(found, "boundary", "clip"), _value(found, "min count", 0))
-    return Clause("window", GROUPING, spec, place, _value(found, "method", "auto"))
+    return _clause("window", spec, found, place)
 
 
 def regrid_clause(blocks: Sequence[Block], settings: Sequence[Setting], place: int) -> Clause:
-    found = _settings("a regrid", settings, ("boundary", "min count", "method"))
+    found = _settings("a regrid", settings, ("boundary", "min count", "method", "strategy"))
     spec = RegridSpec(tuple(blocks), _value(found, "boundary", "clip"), _value(found, "min count", 0))
-    return Clause("regrid", GROUPING, spec, place, _value(found, "method", "auto"))
+    return _clause("regrid", spec, found, place)
+
+
+def _clause(word: str, spec: WindowSpec | RegridSpec, found: dict[str, Setting], place: int) -> Clause:
+    method, strategy = _value(found, "method", "auto"), _value(found, "strategy", "auto")
+    return Clause(word, GROUPING, spec, place, method, strategy=strategy)
 
 
 def neighbours_clause(shape: Shape, settings: Sequence[Setting], place: int) -> Clause:
-    found = _settings("a shape", settings, ("min count", "method"))
+    found = _settings("a shape", settings, ("step", "min count", "method"))
     method, min_count = _value(found, "method", "auto"), _value(found, "min count", 0)
-    return Clause("neighbours", GROUPING, shape, place, method, min_count)
+    step = _value(found, "step", 1)
+    given = tuple(step) if isinstance(step, list) else step
+    try:
+        check_step(given)
+    except SchemaError as error:
+        raise MisplacedError(error.what, found["step"].place, got=error.got, hint=error.hint) from None
+    return Clause("neighbours", GROUPING, shape, place, method, min_count, step=given)
 
 
 def whole(token: Any) -> int:

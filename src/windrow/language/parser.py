@@ -10,8 +10,7 @@ from windrow.errors import LanguageError
 from windrow.language.mistakes import explained, located, unclosed
 from windrow.language.pointing import PointedError
 from windrow.language.tables import parser
-from windrow.plan.nodes import Plan
-from windrow.plan.statements import Query, Statement
+from windrow.plan.statements import Sql, Statement
 
 LONGEST_STATEMENT = 200_000
 """Characters a statement may have; more data than that comes from files."""
@@ -24,6 +23,8 @@ _PARTS = re.compile(
 )
 _NEXT_DIMENSION = re.compile(r"\s*[A-Za-z_]\w*\s*=")
 _VISIBLE = re.compile(r"[^\n]")
+_SQL = re.compile(r"sql\s+(?=\S)", re.IGNORECASE)
+"""What another language follows, which Spark reads."""
 
 
 class StatementSyntaxError(PointedError, LanguageError):
@@ -39,14 +40,6 @@ class Piece:
     line: int
 
 
-@dataclass(frozen=True)
-class Parsed:
-    """A statement and the text it was read from."""
-
-    statement: Statement
-    source: Piece
-
-
 def parse(text: str) -> Statement:
     """The one statement that a text holds; a semicolon may end it.
 
@@ -60,20 +53,6 @@ def parse(text: str) -> Statement:
     if len(pieces) > 1:
         raise _mistake("one statement at a time is expected", script, pieces[1].start)
     return _parsed(pieces[0], script)
-
-
-def parse_query(text: str) -> Plan:
-    """The plan of a text that is one query, as it stands in a view."""
-    statement = parse(text)
-    if not isinstance(statement, Query) or statement.into is not None:
-        raise _mistake("expected a query", text, 0, hint="As in select max(a) from A window (i 3)")
-    return statement.plan
-
-
-def parse_script(text: str) -> list[Parsed]:
-    """All statements of a text, none of them if one cannot be read."""
-    script = _script(text)
-    return [Parsed(_parsed(piece, script), piece) for piece in split(script)]
 
 
 def split(script: str) -> list[Piece]:
@@ -121,6 +100,9 @@ def _parsed(piece: Piece, script: str) -> Statement:
 
     if len(piece.text) > LONGEST_STATEMENT:
         raise _too_long(script, piece.start + LONGEST_STATEMENT, len(piece.text))
+    sql = _SQL.match(piece.text)
+    if sql is not None:
+        return Sql(piece.text[sql.end() :])
     try:
         tree = parser().parse(piece.text, start="statement")
         found: Statement = StatementBuilder().transform(tree)

@@ -25,9 +25,13 @@ class PointedError(Error):
         """The line of the mistake, counted from 1."""
         return self.text.count("\n", 0, self.position) + 1
 
+    @property
+    def excerpt(self) -> str:
+        return caret(self.text, self.position)
+
     def __str__(self) -> str:
         reason = self.what if self.got is None else f"{self.what}, got {self.got}"
-        shown = f"{reason}\n{caret(self.text, self.position)}"
+        shown = f"{reason}\n{self.excerpt}"
         return shown if self.hint is None else f"{shown}\n{self.hint}"
 
     def __reduce__(self) -> tuple[Any, ...]:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, TypeVar
 
+from windrow.aggregates.registry import definition, is_built_in
 from windrow.errors import Error
 from windrow.expressions.nodes import Call, Column, Literal, Node
 from windrow.language.mistakes import MisplacedError
@@ -21,7 +22,7 @@ from windrow.plan.nodes import (
     Scan,
     Windowed,
 )
-from windrow.plan.specs import Measure, Output, RegridSpec, WindowSpec
+from windrow.plan.specs import Block, Measure, Output, RegridSpec, WindowSpec
 
 _Made = TypeVar("_Made")
 Grouping = WindowSpec | RegridSpec | Shape | tuple[Column, ...]
@@ -46,6 +47,8 @@ class Clause:
     place: int
     method: str = "auto"
     min_count: int = 0
+    strategy: str = "auto"
+    step: int | tuple[Block, ...] = 1
 
 
 class Names:
@@ -177,14 +180,16 @@ class Assembler:
                 what = f"{inner.function} cannot stand inside {call.function}"
                 raise MisplacedError(what, self._place_of(inner), hint="Use a query in parentheses after from")
         if len(arguments) > 2:
-            raise MisplacedError(f"{call.function} takes a value and at most one parameter", place, got=str(call))
-        parameter = arguments[1] if len(arguments) == 2 else None
-        if parameter is not None and not _is_number(parameter):
-            hint = f"As in {call.function}(a, 70)"
-            raise MisplacedError(f"the parameter of {call.function} is a number", place, got=str(parameter), hint=hint)
-        value: Any = parameter.value if isinstance(parameter, Literal) else None
-        argument = arguments[0] if arguments else None
+            what = f"{call.function} takes a value and at most one more or one parameter"
+            raise MisplacedError(what, place, got=str(call))
+        argument, other = (*arguments, None, None)[:2]
         made = name or names.free(_default_name(call))
+        if is_built_in(call.function) and definition(call.function).arguments == 2:
+            return _at(place, lambda: Measure(made, call.function, argument, second=other))
+        if other is not None and not _is_number(other):
+            hint = f"As in {call.function}(a, 70)"
+            raise MisplacedError(f"the parameter of {call.function} is a number", place, got=str(other), hint=hint)
+        value: Any = other.value if isinstance(other, Literal) else None
         return _at(place, lambda: Measure(made, call.function, argument, value))
 
     def _aggregates(self, node: Node) -> Iterable[Call]:
@@ -231,10 +236,10 @@ def _grouped(plan: Plan, grouping: Clause | None, measures: tuple[Measure, ...])
         columns: tuple[Column, ...] = value if isinstance(value, tuple) else ()
         return GroupBy(plan, columns, measures)
     if isinstance(value, WindowSpec):
-        return Windowed(plan, value, measures, grouping.method)
+        return Windowed(plan, value, measures, grouping.method, grouping.strategy)
     if isinstance(value, RegridSpec):
-        return Regrid(plan, value, measures, grouping.method)
-    return Neighbours(plan, value, measures, grouping.min_count, grouping.method)
+        return Regrid(plan, value, measures, grouping.method, grouping.strategy)
+    return Neighbours(plan, value, measures, grouping.min_count, grouping.method, grouping.step)
 
 
 def _default_name(call: Call) -> str:

@@ -9,14 +9,16 @@ from lark import Token
 from lark.tree import Meta
 from lark.visitors import v_args
 
+from windrow.aggregates.registry import DEFINITIONS, SYNONYMS, is_built_in
 from windrow.errors import ExpressionError, SchemaError, UnknownNameError, nearest
 from windrow.expressions.functions import FUNCTIONS
 from windrow.expressions.instants import timestamp
-from windrow.expressions.nodes import Call, Column, Node
+from windrow.expressions.nodes import Call, Column, Literal, Node
 from windrow.language.expression import ExpressionBuilder, plain, unquoted
 from windrow.language.forms import form
 from windrow.language.mistakes import MisplacedError
 from windrow.language.neighbourhoods import (
+    BEFORE_VERSION,
     NeighbourhoodBuilder,
     Setting,
     neighbours_clause,
@@ -25,16 +27,17 @@ from windrow.language.neighbourhoods import (
     window_clause,
 )
 from windrow.language.queries import FROM, GROUPING, HAVING, INTO, WHERE, Asked, Assembler, Clause, Item, Names
-from windrow.plan.nodes import Alias, Plan, Project, Scan, SimilarityJoin
-from windrow.plan.specs import PARAMETERS, Output
+from windrow.plan.nodes import Alias, Changes, Nearest, Plan, Project, Scan, SimilarityJoin
+from windrow.plan.operators import Operated, find_operator
+from windrow.plan.specs import Output
 
 _NAME = re.compile(r'[A-Za-z_]\w*|"[^"]*"')
 
 
 def is_aggregate(name: str) -> bool:
     """Whether a function aggregates: a built-in one, or one that a user has registered."""
-    if name in PARAMETERS or name in FUNCTIONS:
-        return name in PARAMETERS
+    if name in FUNCTIONS or is_built_in(name):
+        return name not in FUNCTIONS
     from windrow.aggregates.user import user_aggregate
 
     try:
@@ -58,7 +61,7 @@ class QueryBuilder(ExpressionBuilder, NeighbourhoodBuilder):
         if name not in FUNCTIONS and not is_aggregate(name):
             from windrow.aggregates.user import REGISTERED
 
-            known = [*FUNCTIONS, *PARAMETERS, *REGISTERED]
+            known = [*FUNCTIONS, *DEFINITIONS, *SYNONYMS, *REGISTERED]
             raise ExpressionError("no such function", got=repr(str(token)), hint=nearest(name, known))
         node = Call(name, arguments or ())
         self._calls[id(node)] = (node, token.start_pos)
@@ -118,19 +121,40 @@ class QueryBuilder(ExpressionBuilder, NeighbourhoodBuilder):
         word, source, *items = children
         return Asked(form(str(word).lower(), plan_of(source), items, self._assembler))
 
+    def changes(self, children: list[Any]) -> Asked:
+        name, before, after = children
+        return Asked(Changes(name, whole(before), whole(after)))
+
+    def operated(self, children: list[Any]) -> Asked:
+        name, source, *items = children
+        for item in items:
+            if not isinstance(item.node, Literal) or item.name is not None or item.node.value is None:
+                raise MisplacedError("the parameters of an operator are numbers and texts", item.place)
+        parameters = tuple(item.node.value for item in items)
+        return Asked(Operated(plan_of(source), find_operator(name).name, parameters))
+
     @v_args(meta=True)
     def from_clause(self, meta: Meta, children: list[Any]) -> Clause:
         source, *joins = children
         plan = plan_of(source)
-        for kind, right, on, shape in joins:
-            if on is not None:
-                self._assembler.without_aggregates(on, "on")
-            plan = SimilarityJoin(plan, right, shape, on, kind)
+        for kind, right, on, shape, kept in joins:
+            for node, word in ((on, "on"), (None if kept is None else kept.by, "nearest")):
+                if node is not None:
+                    self._assembler.without_aggregates(node, word)
+            plan = SimilarityJoin(plan, right, shape, on, kind, kept)
         return Clause("from", FROM, plan, meta.start_pos)
 
     def join(self, children: list[Any]) -> tuple[Any, ...]:
-        left, source, on, shape = children
-        return "inner" if left is None else "left", plan_of(source), None if on is None else plain([on])[0], shape
+        kind, source, on, shape, kept = children
+        named = "inner" if kind is None else kind.lower()
+        return named, plan_of(source), None if on is None else plain([on])[0], shape, kept
+
+    def nearest(self, children: list[Any]) -> Nearest:
+        count, by = plain(children)
+        return Nearest(count, by)
+
+    def mutual_nearest(self, children: list[Any]) -> Nearest:
+        return Nearest(1, plain(children)[0], mutual=True)
 
     @v_args(meta=True)
     def where(self, meta: Meta, children: list[Any]) -> Clause:
@@ -189,12 +213,16 @@ class QueryBuilder(ExpressionBuilder, NeighbourhoodBuilder):
     def method(self, meta: Meta, children: list[Any]) -> Setting:
         return Setting("method", children[0].lower(), meta.start_pos)
 
+    @v_args(meta=True)
+    def strategy(self, meta: Meta, children: list[Any]) -> Setting:
+        return Setting("strategy", children[0].lower(), meta.start_pos)
+
     def scan(self, children: list[Any]) -> Plan:
         name, version = children
         return Scan(name, **(version or {}))
 
     def numbered(self, children: list[Any]) -> dict[str, Any]:
-        return {"version": whole(Token("INTEGER", children[0].lstrip("@ \t\r\n")))}
+        return {"version": whole(Token("INTEGER", children[0].lstrip(BEFORE_VERSION)))}
 
     def as_of(self, children: list[Any]) -> dict[str, Any]:
         return {"as_of": timestamp(unquoted(children[0][children[0].index("'") :]))}

@@ -5,23 +5,26 @@ from __future__ import annotations
 from windrow.aggregates.aggregate import Aggregate
 from windrow.expressions.nodes import (
     And,
+    Around,
     Between,
     Binary,
     Column,
     Comparison,
     InList,
     IsNull,
+    Label,
     Literal,
     Node,
     Not,
     Or,
     Unary,
 )
+from windrow.model.coordinates import GridCoordinate
 from windrow.model.schema import Attribute, Schema
 from windrow.model.types import TYPES, DataType
 from windrow.plan.bound import Bound
 
-_TOTAL = (And, Between, Binary, Column, Comparison, InList, IsNull, Literal, Not, Or, Unary)
+_TOTAL = (And, Around, Between, Binary, Column, Comparison, InList, IsNull, Literal, Not, Or, Unary)
 """What gives a value wherever its operands have one; other expressions, such as a case, may not."""
 
 
@@ -36,6 +39,9 @@ def computed_attribute(name: str, kind: DataType, node: Node, schema: Schema) ->
 def _is_certain(node: Node, schema: Schema) -> bool:
     if isinstance(node, Column):
         return node.key in schema.dimension_names or not schema.attribute(node.key).can_be_missing
+    if isinstance(node, Label):  # cells of a sparse array may lie beyond those that have labels
+        grows = schema.sparse and schema.dimension(node.cell.name).growing
+        return isinstance(node.coordinate, GridCoordinate) or not grows
     if isinstance(node, Literal):
         return node.value is not None and node.value == node.value
     return isinstance(node, _TOTAL)
@@ -47,6 +53,17 @@ def aggregated_attribute(name: str, aggregate: Aggregate, source: Bound, occupie
     given = None if aggregate.attribute is None else source.schema.attribute(aggregate.attribute)
     kind = definition.result(TYPES["int64"] if given is None else given.type)
     cells = occupied or not (source.schema.sparse or source.box.is_empty)
-    there = cells and given is not None and not given.can_be_missing
+    there = (
+        cells
+        and given is not None
+        and not any(source.schema.attribute(one).can_be_missing for one in aggregate.attributes)
+    )
     certain = definition.least == 0 or (there and definition.least == 1)
     return Attribute(name, kind, nullable=not certain and not kind.is_float)
+
+
+def paired_attribute(name: str, aggregate: Aggregate, given: DataType, min_count: int = 0) -> Attribute:
+    """The attribute that an aggregate over pairs gives, of which a cell may have none."""
+    definition = aggregate.definition
+    kind = definition.result(given)
+    return Attribute(name, kind, nullable=not kind.is_float and (definition.least > 0 or min_count > 0))

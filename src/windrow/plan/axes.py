@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from windrow.errors import SchemaError
-from windrow.kernels.sweep import AnySweep, Sweep, VariableSweep
+from windrow.kernels.contract.sweeps import AnySweep, Sweep, VariableSweep
 from windrow.model.labels import Labels
 from windrow.model.window import Extent, LabelExtent, Window
 

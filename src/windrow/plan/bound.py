@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, fields, replace
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any, TypeGuard
 
 from windrow.aggregates.aggregate import Aggregate
 from windrow.expressions.nodes import Column, Node
+from windrow.model.bound_shape import BoundShape
 from windrow.model.box import Box
+from windrow.model.coordinates import Coordinate, coordinates_of
 from windrow.model.gridding import Gridding
 from windrow.model.labels import Labels
 from windrow.model.schema import Schema
@@ -50,8 +52,18 @@ class Bound:
         return () if self.scalar else self.schema.dimension_names
 
     @property
+    def coordinates(self) -> dict[str, Coordinate]:
+        """What the cells are called along those dimensions that have more than numbers."""
+        return coordinates_of(self.schema, dict(self.labels), self.gridding)
+
+    @property
+    def is_table(self) -> bool:
+        """Whether it is rows of a table, of which several may have one place, and not the cells of an array."""
+        return False
+
+    @property
     def types(self) -> dict[str, DataType]:
-        """What an expression over the cells may name."""
+        """What an expression over the cells may read; a dimension is read as the numbers of cells."""
         dimensions = dict.fromkeys(self.dimension_names, TYPES["int64"])
         return dimensions | {attribute.name: attribute.type for attribute in self.schema.attributes}
 
@@ -64,6 +76,31 @@ class BoundScan(Bound):
     snapshot: Any
     cells: int | None = None
     metadata: Metadata = field(default_factory=dict)
+    chunks: Callable[[], Any] | None = field(default=None, compare=False, repr=False)
+    """Reads where its cells lie, chunk by chunk."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class BoundHeld(Bound):
+    """Cells that are in memory, in the order of their coordinates."""
+
+    table: Any = field(compare=False, repr=False)
+
+
+@dataclass(frozen=True, kw_only=True)
+class BoundChanges(Bound):
+    """What came and left between two versions of an array: a table, in which a place may stand twice.
+
+    ``read`` gives its rows: coordinates, then attributes.
+    """
+
+    before: BoundScan
+    after: BoundScan
+    read: Callable[[], Any] = field(compare=False, repr=False)
+
+    @property
+    def is_table(self) -> bool:
+        return True
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,6 +108,23 @@ class BoundSelection(Bound):
     """The cells in ``box``."""
 
     source: Bound
+
+    @property
+    def is_table(self) -> bool:
+        return self.source.is_table
+
+
+@dataclass(frozen=True, kw_only=True)
+class BoundRound(Bound):
+    """The cells of a dense step that a range going round a periodic dimension meets, in that order.
+
+    Cells up to ``seam`` have the numbers they have below; those after it are ``skip`` higher than there.
+    """
+
+    source: Bound
+    axis: int
+    seam: int
+    skip: int
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,6 +134,10 @@ class BoundFilter(Bound):
     source: Bound
     condition: Node
 
+    @property
+    def is_table(self) -> bool:
+        return self.source.is_table
+
 
 @dataclass(frozen=True, kw_only=True)
 class BoundColumns(Bound):
@@ -87,6 +145,10 @@ class BoundColumns(Bound):
 
     source: Bound
     outputs: NamedNodes
+
+    @property
+    def is_table(self) -> bool:
+        return self.source.is_table
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -107,6 +169,36 @@ class BoundTotals(Bound):
 
 
 @dataclass(frozen=True, kw_only=True)
+class BoundRejoined(Bound):
+    """Totals of finer totals: aggregates joined from their parts, which ``source`` has under the parts' names.
+
+    ``axes`` are the dimensions of ``source`` that the results are grouped by.
+    """
+
+    source: Bound
+    axes: tuple[int, ...]
+    aggregates: NamedAggregates
+
+
+@dataclass(frozen=True, kw_only=True)
+class BoundAdjusted(Bound):
+    """Aggregates over pairs, made of those over other pairs: some come in addition, others are taken away.
+
+    All three have the parts of the aggregates, under the parts' names, where the results lie. ``direct`` are the same
+    results from the arrays themselves.
+    """
+
+    source: Bound
+    added: Bound | None
+    taken: Bound | None
+    aggregates: NamedAggregates
+    direct: Bound
+
+    def inputs(self) -> tuple[Bound, ...]:
+        return tuple(part for part in (self.source, self.added, self.taken) if part is not None)
+
+
+@dataclass(frozen=True, kw_only=True)
 class BoundCount(Bound):
     """Counts of all cells, known without reading any."""
 
@@ -114,81 +206,190 @@ class BoundCount(Bound):
     count: int
 
 
-@dataclass(frozen=True, kw_only=True)
-class BoundNeighbours(Bound):
-    """Aggregates over a shape around each cell."""
+@dataclass(frozen=True)
+class AxisMap:
+    """Where a shape is centred along a right dimension: at ``scale * cell // divisor + shift`` of a left cell."""
 
-    source: Bound
-    shape: Shape
-    aggregates: NamedAggregates
+    cell: Column
+    scale: int = 1
+    divisor: int = 1
+    shift: int = 0
+
+    @property
+    def is_identity(self) -> bool:
+        return (self.scale, self.divisor, self.shift) == (1, 1, 0)
+
+    def at(self, cell: int) -> int:
+        """Where the shape is centred for a left cell of this number."""
+        return self.scale * cell // self.divisor + self.shift
+
+
+@dataclass(frozen=True)
+class AxisLabels:
+    """The labels by which a range in label units is measured along a right dimension: of the cells from ``first`` on.
+
+    They are those of both sides, for a shape may be centred where the right array has no cell, and its own labels may
+    have been cut by a selection.
+    """
+
+    axis: int
+    first: int
+    labels: Labels
+
+
+@dataclass(frozen=True)
+class BoundNearest:
+    """Which of a left cell's pairs stay: the ``count`` with the smallest ``by``.
+
+    ``by`` is an expression over the pairs, None for their distance. Of equal pairs those stay whose right cells come
+    first in coordinate order; pairs for which it is missing come last. ``mutual`` keeps the pairs that are the first
+    of their left cell, and the first of their right cell among the left cells that have it as a partner.
+    """
+
+    count: int
+    by: Node | None = None
+    mutual: bool = False
+
+
+@dataclass(frozen=True)
+class BoundSky:
+    """Pairs no more than ``radius`` degrees apart on the sphere.
+
+    ``left_ra`` and its kin are expressions over the pairs that give the exact coordinates in degrees: an attribute, or
+    the label of a cell. ``axes`` are the right dimensions of right ascension (longitude) and declination (latitude).
+    """
+
+    radius: float
+    axes: tuple[int, int]
+    left_ra: Node
+    left_dec: Node
+    right_ra: Node
+    right_dec: Node
 
 
 @dataclass(frozen=True, kw_only=True)
 class BoundJoin(Bound):
-    """Pairs of cells; ``pair_types`` says what expressions over them may name, ``names`` are those of the sides."""
+    """Pairs of left cells with the right cells in a shape around the cell that they are mapped to.
+
+    Expressions over the pairs name the sides ``side1``, ``side2``, …, whatever the query calls them, so that equal
+    joins are equal; ``names`` are the query's. ``pair.distance`` is how far apart the cells of a pair are. ``mapping``
+    has, for each right dimension, where the shape is centred, or None where any cell is a partner.
+
+    What is said of pairs is carried out in this order: ``offsets`` and ``sky``, ``condition``, ``nearest``, then what
+    becomes of left cells that have no pair by now (``kind``), then ``where``. What is said of one side alone is a
+    filter of that side wherever that means the same, and ``where`` is part of the condition wherever that does.
+
+    An "anti" join is no set of pairs but an array: the left cells that have none.
+    """
 
     left: Bound
     right: Bound
-    names: tuple[str, ...]
-    shape: Shape
+    names: tuple[str, ...] = field(compare=False)
+    shape: Shape = field(compare=False)
+    offsets: BoundShape
     kind: str
-    pair_types: tuple[tuple[str, DataType], ...]
+    mapping: tuple[AxisMap | None, ...]
+    condition: Node | None = None
+    where: Node | None = None
+    nearest: BoundNearest | None = None
+    sky: BoundSky | None = None
+    distance_axes: tuple[int, ...] = ()
+    """The right dimensions along which distances are measured; none if nothing asks for distances, or under Sky."""
+    axis_labels: tuple[AxisLabels, ...] = ()
+    """One for each axis that ``offsets.labelled`` speaks of."""
 
     @property
-    def types(self) -> dict[str, DataType]:
-        return dict(self.pair_types)
+    def sides(self) -> tuple[Bound, ...]:
+        """All arrays that are joined, in the order they are written."""
+        first = self.left.sides if makes_pairs(self.left) else (self.left,)
+        return (*first, self.right)
+
+    @property
+    def optional_sides(self) -> tuple[int, ...]:
+        """The numbers of the sides of which a row may have no cell, counted from 1."""
+        first = self.left.optional_sides if makes_pairs(self.left) else ()
+        return (*first, len(self.sides)) if self.kind == "left" else first
+
+    @property
+    def is_table(self) -> bool:
+        return self.kind != "anti" and bool(self.optional_sides)
+
+
+def makes_pairs(bound: Bound) -> TypeGuard[BoundJoin]:
+    """Whether a step is a join whose result are pairs."""
+    return isinstance(bound, BoundJoin) and bound.kind != "anti"
 
 
 @dataclass(frozen=True, kw_only=True)
 class BoundPairs(Bound):
-    """Attributes computed pair by pair; a pair lies at the coordinates of all its cells."""
+    """Attributes computed pair by pair; a pair lies at the coordinates of all its cells.
 
-    source: Bound
+    Where left cells without partner are kept it is a table: its dimensions are those of the sides that every row has,
+    and the coordinates of the others are its first attributes, null where there is no such cell.
+    """
+
+    source: BoundJoin
+    outputs: NamedNodes
+    """One for each attribute, in order."""
+
+    @property
+    def is_table(self) -> bool:
+        return self.source.is_table
 
 
 @dataclass(frozen=True, kw_only=True)
 class BoundJoined(Bound):
-    """Aggregates over the pairs of a join."""
+    """Aggregates over the pairs of a join that agree in some left dimensions; over all of them if there are none.
 
-    source: Bound
+    ``arguments`` are computed pair by pair, and the aggregates take them by name. ``step`` has for each dimension how
+    many positions lie between those at which neighbours are looked for; it is empty if that is everywhere.
+    """
+
+    source: BoundJoin
+    groups: tuple[Column, ...]
+    arguments: NamedNodes
+    aggregates: NamedAggregates
+    min_count: int = 0
+    method: str = "auto"
+    step: tuple[int, ...] = ()
+
+    @property
+    def is_neighbourhood(self) -> bool:
+        """Whether each cell of an array is joined with its neighbours in the same array, and keeps its place."""
+        join = self.source
+        itself = tuple(AxisMap(cell) for cell in self.groups)
+        every = tuple(cell.name for cell in self.groups) == join.left.schema.dimension_names
+        read = {column.qualifier for _, node in self.arguments for column in node.columns()}
+        plain = join.condition is None and join.where is None and join.nearest is None
+        own = read <= {side_name(2), DISTANCE.qualifier} and join.mapping == itself
+        return join.kind == "left" and join.left == join.right and every and plain and own
+
+    @property
+    def reads_distance(self) -> bool:
+        """Whether an argument is computed from the distance of a pair's cells."""
+        return any(DISTANCE in node.columns() for _, node in self.arguments)
 
 
-def ended(schema: Schema, box: Box) -> Schema:
-    """A dense result's schema: its dimensions are those of its cells, and do not grow."""
-    sides = zip(schema.dimensions, box.lo, box.hi, strict=True)
-    return replace(schema, dimensions=tuple(replace(d, lo=lo, hi=max(lo, hi)) for d, lo, hi in sides))
+DISTANCE = Column("distance", "pair")
+"""How far apart the cells of a pair are: in cells along the ``distance_axes``, or in degrees on the sky."""
 
 
-def selected(source: Bound, box: Box) -> Bound:
-    """The cells of ``source`` in ``box``; along dimensions that it cuts, the result ends where the box does."""
-    inside = source.box & box
-    if inside == source.box:
-        return source
-    dimensions, labels = list(source.schema.dimensions), dict(source.labels)
-    for axis, dimension in enumerate(source.schema.dimensions):
-        lo, hi = inside.lo[axis], inside.hi[axis]
-        if (lo, hi) == (source.box.lo[axis], source.box.hi[axis]):
-            continue
-        dimensions[axis] = replace(dimension, lo=lo, hi=max(lo, hi))
-        if dimension.name in labels:
-            start = lo - dimension.lo
-            labels[dimension.name] = labels[dimension.name].slice(start, max(start, hi + 1 - dimension.lo))
-    schema = replace(source.schema, dimensions=tuple(dimensions))
-    return BoundSelection(
-        schema=schema,
-        box=inside,
-        labels=tuple(labels.items()),
-        gridding=source.gridding,
-        scalar=source.scalar,
-        source=source,
-    )
+def side_name(number: int) -> str:
+    """What expressions over pairs call the side of that number, counted from 1."""
+    return f"side{number}"
+
+
+def table_words(bound: Bound) -> str:
+    """What a table is, for those who need an array in its place."""
+    of_changes = any(isinstance(step, BoundChanges) for step in bound.walk())
+    return "what changes(…) gives" if of_changes else "a left join without group by"
 
 
 def carried_metadata(bound: Bound) -> dict[str, Mapping[str, str]]:
     """What is known of the attributes that come from an array as they are; computed ones have units of their own."""
     if isinstance(bound, BoundScan):
         return {name: bound.metadata[name] for name in bound.schema.attribute_names if name in bound.metadata}
-    if isinstance(bound, (BoundSelection, BoundFilter)):
+    if isinstance(bound, (BoundSelection, BoundRound, BoundFilter)):
         return carried_metadata(bound.source)
     if isinstance(bound, BoundColumns):
         below = carried_metadata(bound.source)

@@ -9,14 +9,69 @@ from windrow.expressions.nodes import RESERVED, Literal, Value, quoted
 _BARE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 
 KEYWORDS = RESERVED | frozenset(
-    {"aggr", "aggregate", "aggregates", "analyse", "analyze", "any", "apply", "array", "arrays", "auto", "begin"}
+    {
+        "aggr",
+        "aggregate",
+        "aggregates",
+        "analyse",
+        "analyze",
+        "anti",
+        "any",
+        "apply",
+        "array",
+        "arrays",
+        "auto",
+        "begin",
+    }
     | {"boundary", "by", "centered", "centred", "clip", "commit", "corner", "create", "deferred", "delete"}
     | {"describe", "drop", "excluding", "explain", "filter", "from", "functions", "group", "having"}
     | {"histogram", "history", "import", "incremental", "insert", "into", "join", "left", "line", "list", "load"}
-    | {"map", "method", "naive", "nan", "neighbors", "neighbours", "of", "offsets", "on", "plot", "project"}
-    | {"refresh", "regrid", "rollback", "save", "scan", "select", "self", "set", "shape", "show", "similarity"}
-    | {"sparse", "step", "to", "trailing", "update", "values", "versions", "view", "views", "where", "window", "with"}
+    | {
+        "map",
+        "method",
+        "mutual",
+        "naive",
+        "nan",
+        "nearest",
+        "neighbors",
+        "neighbours",
+        "of",
+        "offsets",
+        "on",
+        "plot",
+        "project",
+    }
+    | {
+        "reflected",
+        "refresh",
+        "regrid",
+        "rollback",
+        "save",
+        "scan",
+        "select",
+        "self",
+        "set",
+        "shape",
+        "show",
+        "similarity",
+    }
+    | {
+        "sparse",
+        "step",
+        "strategy",
+        "to",
+        "trailing",
+        "update",
+        "values",
+        "versions",
+        "view",
+        "views",
+        "where",
+        "window",
+        "with",
+    }
     | {"within", "wrap"}
+    | {"cascade", "changes", "check", "full"}
 )
 """Every word that means something somewhere; a name may be one of them, and is then printed in double quotes."""
 

@@ -13,9 +13,12 @@ from typing import ClassVar
 
 from windrow.errors import DataError, SchemaError, nearest
 from windrow.expressions.nodes import Column, Literal, Node
+from windrow.kernels.choose import AUTO, check_strategy
+from windrow.kernels.windows import NAMES
+from windrow.model.halo import whole_number
 from windrow.model.schema import check_name
 from windrow.model.shape import Shape
-from windrow.plan.specs import Measure, Output, Range, RegridSpec, WindowSpec, check_different
+from windrow.plan.specs import Block, Measure, Output, Range, RegridSpec, WindowSpec, check_different, check_step
 
 DEEPEST_PLAN = 50
 """Steps that may follow one another in a query."""
@@ -74,6 +77,27 @@ class Scan(Plan):
         if self.as_of is not None:
             object.__setattr__(self, "as_of", Literal(self.as_of).value)
         super().__post_init__()
+
+
+@dataclass(frozen=True)
+class Changes(Plan):
+    """What came and what left between two versions of an array or view: rows of a table."""
+
+    array: str
+    before: int
+    after: int
+
+    def __post_init__(self) -> None:
+        check_name(self.array, "an array")
+        for version in (self.before, self.after):
+            if whole_number(version, "a version") < 0:
+                raise SchemaError("a version is a number from 0", got=version)
+        super().__post_init__()
+
+    @property
+    def versions(self) -> tuple[Scan, Scan]:
+        """The array before and after."""
+        return Scan(self.array, self.before), Scan(self.array, self.after)
 
 
 @dataclass(frozen=True)
@@ -144,9 +168,11 @@ class Windowed(Plan):
     window: WindowSpec
     aggregates: tuple[Measure, ...]
     method: str = "auto"
+    strategy: str = AUTO
 
     def __post_init__(self) -> None:
         _check_aggregates(self.aggregates, self.method)
+        check_strategy(self.method, self.strategy, NAMES)
         super().__post_init__()
 
 
@@ -158,25 +184,32 @@ class Regrid(Plan):
     blocks: RegridSpec
     aggregates: tuple[Measure, ...]
     method: str = "auto"
+    strategy: str = AUTO
 
     def __post_init__(self) -> None:
         _check_aggregates(self.aggregates, self.method)
+        check_strategy(self.method, self.strategy, NAMES)
         super().__post_init__()
 
 
 @dataclass(frozen=True)
 class Neighbours(Plan):
-    """Aggregates over the cells in a shape around each cell."""
+    """Aggregates over the cells in a shape around each cell, or around every ``step``-th one.
+
+    A step is one number for all dimensions, or a number for each: all by name, or all by place.
+    """
 
     source: Plan
     shape: Shape
     aggregates: tuple[Measure, ...]
     min_count: int = 0
     method: str = "auto"
+    step: int | tuple[Block, ...] = 1
 
     def __post_init__(self) -> None:
         _check_shape(self.shape)
         _check_aggregates(self.aggregates, self.method)
+        check_step(self.step)
         if self.min_count < 0:
             raise SchemaError("min count must not be negative", got=self.min_count)
         super().__post_init__()
@@ -198,21 +231,40 @@ class GroupBy(Plan):
 
 
 @dataclass(frozen=True)
+class Nearest:
+    """Of each left cell's partners, the ``count`` nearest: by distance, or by the least of an expression.
+
+    ``mutual`` keeps the pairs of which each cell is the other's nearest.
+    """
+
+    count: int = 1
+    by: Node | None = None
+    mutual: bool = False
+
+    def __post_init__(self) -> None:
+        if whole_number(self.count, "the number of partners") < 1:
+            raise SchemaError("nearest keeps at least one partner", got=self.count, hint="As in nearest 1")
+        if self.mutual and self.count != 1:
+            raise SchemaError("mutual nearest keeps one partner", got=self.count, hint="Leave the number out")
+
+
+@dataclass(frozen=True)
 class SimilarityJoin(Plan):
     """Pairs of each left cell with the right cells in a shape around the cell it is mapped to.
 
     ``on`` is a conjunction: parts that equate a right dimension with an expression of left dimensions make the mapping
-    (the identity without any), the others are conditions on the pairs. Chains nest to the left. ``kind`` is "inner", or
-    "left" to keep left cells without a partner.
+    (the identity without any), the others are conditions on the pairs. Chains nest to the left. ``kind`` is "inner",
+    "left" to keep left cells without a partner, or "anti" to keep these alone.
     """
 
-    KINDS: ClassVar[tuple[str, ...]] = ("inner", "left")
+    KINDS: ClassVar[tuple[str, ...]] = ("inner", "left", "anti")
 
     left: Plan
     right: Plan
     shape: Shape
     on: Node | None = None
     kind: str = "inner"
+    nearest: Nearest | None = None
 
     def __post_init__(self) -> None:
         _check_shape(self.shape)
@@ -221,6 +273,9 @@ class SimilarityJoin(Plan):
         names = [*joined_names(self.left), *joined_names(self.right)]
         if isinstance(self.right, SimilarityJoin):
             raise SchemaError("the right side of a join must be one array", hint="Chains are written from the left")
+        if self.kind == "anti" and len(names) > 2:
+            hint = "Put what is joined before in parentheses, as in (select * from A similarity join B …) X"
+            raise SchemaError("an anti join has one array on its left", got=", ".join(names[:-1]), hint=hint)
         if len(set(names)) < len(names):
             twice = next(name for name in names if names.count(name) > 1)
             hint = "Give each side a name of its own, as in A A1 similarity join A A2"
@@ -230,6 +285,8 @@ class SimilarityJoin(Plan):
 
 def joined_names(plan: Plan) -> list[str]:
     """The names by which columns of a join's side are qualified."""
+    if isinstance(plan, SimilarityJoin) and plan.kind == "anti":
+        return joined_names(plan.left)
     if isinstance(plan, SimilarityJoin):
         return [*joined_names(plan.left), *joined_names(plan.right)]
     if isinstance(plan, (Scan, Alias)):

@@ -6,14 +6,17 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from windrow.expressions.nodes import Between, Column, Comparison, Literal
-from windrow.model.shape import Norm, OffsetList, OffsetRange, Shape, Term
+from windrow.model.shape import Shape
+from windrow.model.shape_terms import LabelRange, Norm, OffsetList, OffsetRange, Sky, StoredOffsets, Term
 from windrow.plan import statements as st
 from windrow.plan.names import name_text, text_text, value_text
 from windrow.plan.nodes import (
     Alias,
     Apply,
+    Changes,
     Filter,
     GroupBy,
+    Nearest,
     Neighbours,
     Plan,
     Project,
@@ -23,6 +26,7 @@ from windrow.plan.nodes import (
     SimilarityJoin,
     Windowed,
 )
+from windrow.plan.operators import Operated
 from windrow.plan.specs import Block, Measure, Output, Range, RegridSpec, WindowSpec
 
 
@@ -43,6 +47,8 @@ def to_text(thing: Plan | st.Statement) -> str:
 
 def _query(plan: Plan) -> str:
     """A plan as a query of its own."""
+    if isinstance(plan, Operated):
+        return _select(["*"], plan)
     if isinstance(plan, Selection):
         return f"between({_listed([_source(plan.source), *_ranges(plan.ranges)])})"
     if isinstance(plan, Project):
@@ -65,16 +71,25 @@ def _from(plan: Plan) -> str:
     if isinstance(plan, Alias):
         return f"{_source(plan.source)} {name_text(plan.name)}"
     if isinstance(plan, SimilarityJoin):
-        kind = " left" if plan.kind == "left" else ""
+        kind = "" if plan.kind == "inner" else f" {plan.kind}"
         on = "" if plan.on is None else f" on {plan.on}"
-        shape = shape_text(plan.shape)
+        shape = shape_text(plan.shape) + ("" if plan.nearest is None else f" {_nearest(plan.nearest)}")
         return f"{_from(plan.left)}{kind} similarity join {_from(plan.right)}{on} with shape {shape}"
     return _source(plan)
+
+
+def _nearest(kept: Nearest) -> str:
+    by = "" if kept.by is None else f" by {kept.by}"
+    return f"mutual nearest{by}" if kept.mutual else f"nearest {kept.count}{by}"
 
 
 def _source(plan: Plan) -> str:
     if isinstance(plan, Scan):
         return _scan(plan)
+    if isinstance(plan, Changes):
+        return f"changes({name_text(plan.array)}, {plan.before}, {plan.after})"
+    if isinstance(plan, Operated):
+        return f"{name_text(plan.operator)}({_listed([_source(plan.source), *map(value_text, plan.parameters)])})"
     return _query(plan) if isinstance(plan, Selection) else f"({_query(plan)})"
 
 
@@ -94,6 +109,8 @@ def _output(column: Output) -> str:
 
 def _measure(measure: Measure) -> str:
     inside = ["*" if measure.argument is None else str(measure.argument)]
+    if measure.second is not None:
+        inside.append(str(measure.second))
     if measure.parameter is not None:
         inside.append(_number(measure.parameter))
     return f"{measure.function}({_listed(inside)}) as {name_text(measure.name)}"
@@ -108,8 +125,12 @@ def _grouping(plan: Windowed | Regrid | Neighbours | GroupBy) -> str:
     elif isinstance(plan, Regrid):
         text = f"regrid ({_listed(map(_block, plan.blocks.blocks))}){_edges(plan.blocks)}"
     else:
-        text = f"neighbours {shape_text(plan.shape)}" + (f" min count {plan.min_count}" if plan.min_count else "")
-    return f" {text}" if plan.method == "auto" else f" {text} method {plan.method}"
+        text = f"neighbours {shape_text(plan.shape)}{_step(plan.step)}"
+        text += f" min count {plan.min_count}" if plan.min_count else ""
+    if plan.method != "auto":
+        return f" {text} method {plan.method}"
+    forced = "auto" if isinstance(plan, Neighbours) else plan.strategy
+    return f" {text}" if forced == "auto" else f" {text} strategy {forced}"
 
 
 def window_text(window: WindowSpec) -> str:
@@ -119,6 +140,12 @@ def window_text(window: WindowSpec) -> str:
     if any(axis.step != 1 for axis in window.axes):
         text += f" step ({_listed(str(axis.step) for axis in window.axes)})"
     return text + _edges(window)
+
+
+def _step(step: int | tuple[Block, ...]) -> str:
+    if isinstance(step, tuple):
+        return f" step ({_listed(map(_block, step))})"
+    return "" if step == 1 else f" step {step}"
 
 
 def _block(block: Block) -> str:
@@ -139,15 +166,26 @@ def shape_text(shape: Shape) -> str:
 
 
 def _term(term: Term) -> str:
-    if isinstance(term, OffsetRange):
-        limits = "any" if term.start is None else f"between {term.start} and {term.stop}"
+    if isinstance(term, (OffsetRange, LabelRange)):
+        ends = [text_text(end) if isinstance(end, str) else str(end) for end in (term.start, term.stop)]
+        limits = "any" if term.start is None else f"between {ends[0]} and {ends[1]}"
         return f"{name_text(term.name)} {limits}"
     on = "" if term.on is None else f" on ({_listed(map(name_text, term.on))})"
     if isinstance(term, Norm):
-        return f"{term.kind}({_number(term.radius)}){on}"
+        power = "" if term.power is None else f"{_number(term.power)}, "
+        return f"{term.kind}({power}{_number(term.radius)}){on}"
+    if isinstance(term, Sky):
+        return f"Sky({text_text(term.text)}){on}"
+    if isinstance(term, StoredOffsets):
+        return f"reflected({_stored(term.array)}){on}" if term.reflected else f"{_stored(term.array)}{on}"
     assert isinstance(term, OffsetList)
     rows = [f"({_listed(map(str, row))})" for row in term.offsets]
     return f"offsets ({_listed(rows)}){on}"
+
+
+def _stored(array: str) -> str:
+    name, _, version = array.partition("@")
+    return name_text(name) + (f"@{version}" if version else "")
 
 
 def _ranges(ranges: tuple[Range, ...]) -> list[str]:
@@ -197,6 +235,10 @@ def _inserted(plan: Plan) -> str:
     return f"({_query(plan)})" if isinstance(plan, Selection) else _query(plan)
 
 
+def _delete(delete: st.Delete) -> str:
+    return f"delete from {name_text(delete.array)}" + ("" if delete.condition is None else f" where {delete.condition}")
+
+
 def _update(update: st.Update) -> str:
     assignments = _listed(f"{name_text(name)} = {value}" for name, value in update.assignments)
     where = "" if update.condition is None else f" where {update.condition}"
@@ -209,7 +251,7 @@ def _list(listing: st.List) -> str:
 
 def _drop(drop: st.Drop) -> str:
     words = ["drop", *([drop.kind] if drop.kind else []), *(["if exists"] if drop.if_exists else [])]
-    return " ".join([*words, name_text(drop.name)])
+    return " ".join([*words, name_text(drop.name), *(["cascade"] if drop.cascade else [])])
 
 
 def _plot(plot: st.Plot) -> str:
@@ -235,13 +277,15 @@ _STATEMENTS: dict[type, Callable[[Any], str]] = {
     st.InsertCells: _insert_cells,
     st.InsertFile: lambda s: f"insert into {name_text(s.array)} from {text_text(s.path)}{_settings(s.settings)}",
     st.InsertQuery: lambda s: f"insert into {name_text(s.array)} {_inserted(s.plan)}",
-    st.Delete: lambda s: f"delete from {name_text(s.array)} where {s.condition}",
+    st.Delete: _delete,
     st.Update: _update,
     st.Describe: lambda s: f"describe {_scan(s.source)}",
     st.Explain: lambda s: f"explain {'analyze ' if s.analyze else ''}{_query(s.plan)}",
+    st.ExplainView: lambda s: f"explain {_create_view(s.create)}",
     st.List: _list,
     st.ShowHistory: lambda s: f"show history {name_text(s.name)}",
-    st.Refresh: lambda s: f"refresh {name_text(s.view)}",
+    st.Refresh: lambda s: f"refresh {name_text(s.view)}{' full' if s.full else ''}",
+    st.CheckView: lambda s: f"check view {name_text(s.view)}",
     st.Drop: _drop,
     st.Save: lambda s: f"save {_shown(s.plan)} to {text_text(s.path)}{_settings(s.settings)}",
     st.Plot: _plot,

@@ -4,29 +4,21 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from windrow.aggregates.definition import Definition
+from windrow.aggregates.registry import canonical, definition, is_built_in
 from windrow.errors import DataError, SchemaError, nearest
 from windrow.expressions.nodes import Column, Literal, Node, Value
 from windrow.model.halo import whole_number
 from windrow.model.schema import Schema, check_name
-from windrow.model.window import BOUNDARIES, AnyExtent, Window
+from windrow.model.window import ANY, BOUNDARIES, AnyExtent, Window
 from windrow.model.window import regrid as regrid_window
 
 if TYPE_CHECKING:
     from windrow.aggregates.aggregate import Aggregate
-
-PARAMETERS = {
-    **dict.fromkeys(("count", "sum", "avg", "var", "std", "var_pop", "std_pop", "min", "max", "median", "mode")),
-    "count_distinct": None,
-    "percentile": "P",
-    "quantile_disc": "q",
-    "quantile_cont": "q",
-    "quantile_index": "q",
-}
-"""The built-in aggregates, and what their parameter is called; here because loading their code takes a while."""
 
 
 @dataclass(frozen=True)
@@ -52,6 +44,19 @@ class WindowSpec:
     def __post_init__(self) -> None:
         _check_names([axis.name for axis in self.axes], "a window")
         _check_edges(self.boundary, self.min_count)
+
+    @classmethod
+    def of(cls, window: Window, schema: Schema | None = None) -> WindowSpec:
+        """The specification that binds to this window, on the array that it is a window of.
+
+        With the array's schema, what binding adds for its numbering dimension is left out.
+        """
+        axes = [WindowAxis(*axis) for axis in zip(window.dimensions, window.extents, window.step, strict=True)]
+        if schema is not None:
+            added = [schema.dimensions[axis].name for axis in schema.numbering]
+            kept = [axis for axis in axes if not (axis.name in added and axis.extent == ANY and axis.step == 1)]
+            axes = kept or axes
+        return cls(tuple(axes), window.boundary, window.min_count)
 
     def bind(self, schema: Schema) -> Window:
         """The window on an array of that schema."""
@@ -124,33 +129,44 @@ class Output:
 
 @dataclass(frozen=True)
 class Measure:
-    """An aggregate of an expression, and the name of its result; without an argument, the count of cells."""
+    """An aggregate of an expression or of two, and the name of its result; without an argument, the count of cells."""
 
     name: str
     function: str
     argument: Node | None = None
     parameter: float | None = None
+    second: Node | None = None
 
     def __post_init__(self) -> None:
         check_name(self.name, "a column")
         check_name(self.function, "an aggregate")
-        object.__setattr__(self, "function", self.function.lower())
-        if self.argument is None and self.function != "count":
-            raise DataError(f"{self.function} needs a value to aggregate", hint=f"As in {self.usage}")
+        object.__setattr__(self, "function", canonical(self.function))
         if self.parameter is not None:
             object.__setattr__(self, "parameter", float(self.parameter))
             if not math.isfinite(self.parameter):
                 raise DataError(f"the parameter of {self.function} must be finite", got=self.parameter)
-        if self.function in PARAMETERS and (PARAMETERS[self.function] is None) != (self.parameter is None):
-            what = "takes no parameter" if PARAMETERS[self.function] is None else "needs a parameter"
+        if self.argument is None and not self._known(lambda found: found.bare, False):
+            raise DataError(f"{self.function} needs a value to aggregate", hint=f"As in {self.usage}")
+        if self._known(lambda found: (found.arguments == 2) != (self.second is not None), self.second is not None):
+            wanted = "one value" if self.second is not None else "two values"
+            raise DataError(f"{self.function} takes {wanted}", hint=f"As in {self.usage}")
+        if self._known(lambda found: (found.parameter is None) != (self.parameter is None), False):
+            what = "takes no parameter" if self.parameter is not None else "needs a parameter"
             got = None if self.parameter is None else f"{self.parameter:g}"
             raise DataError(f"{self.function} {what}", got=got, hint=f"As in {self.usage}")
+
+    def _known(self, ask: Callable[[Definition], bool], otherwise: bool) -> bool:
+        """What is to be known of a built-in aggregate; users' own take one value."""
+        return ask(definition(self.function)) if is_built_in(self.function) else otherwise
+
+    @property
+    def arguments(self) -> tuple[Node, ...]:
+        return tuple(node for node in (self.argument, self.second) if node is not None)
 
     @property
     def usage(self) -> str:
         """How the aggregate is called."""
-        parameter = PARAMETERS.get(self.function)
-        return f"{self.function}(a)" if parameter is None else f"{self.function}(a, {parameter})"
+        return definition(self.function).usage() if is_built_in(self.function) else f"{self.function}(x)"
 
     @property
     def attribute(self) -> str | None:
@@ -158,17 +174,34 @@ class Measure:
         plain = isinstance(self.argument, Column) and self.argument.qualifier is None
         return self.argument.name if plain and isinstance(self.argument, Column) else None
 
-    def aggregate(self, attribute: str | None = None) -> Aggregate:
-        """The aggregate of the plain attribute, or of ``attribute``, to which the argument has been computed."""
+    def aggregate(self, attribute: str | None = None, second: str | None = None) -> Aggregate:
+        """The aggregate of the plain attribute, or of the attributes to which the arguments have been computed."""
         from windrow.aggregates.aggregate import Aggregate
         from windrow.aggregates.user import user_aggregate
 
         found = self.attribute if attribute is None else attribute
-        if found is None and self.argument is not None:
-            raise DataError(f"the argument of {self.function} has to be computed first", got=self.argument)
-        if self.function in PARAMETERS:
-            return Aggregate(self.function, found, self.parameter)
+        if (found is None and self.argument is not None) or (second is None and self.second is not None):
+            raise DataError(f"the arguments of {self.function} have to be computed first", got=self.argument)
+        if is_built_in(self.function):
+            return Aggregate(self.function, found, self.parameter, second=second)
         return user_aggregate(self.function)(found or "")
+
+
+def check_step(step: int | tuple[Block, ...]) -> None:
+    """Refuses a step that goes nowhere, or of which some parts have names and others none."""
+    if isinstance(step, tuple):
+        _check_names([block.name for block in step], "a step")
+    elif whole_number(step, "a step") < 1:
+        raise SchemaError("a step must be at least 1", got=step)
+
+
+def bind_step(step: int | tuple[Block, ...], schema: Schema) -> tuple[int, ...]:
+    """The step along each dimension of an array of that schema; one number for all is not about numbered cells."""
+    if not isinstance(step, tuple):
+        return tuple(1 if dimension.numbering else step for dimension in schema.dimensions)
+    names = _placed([block.name for block in step], schema, "step")
+    sizes = {schema.axis(name): block.size for name, block in zip(names, step, strict=True)}
+    return tuple(sizes.get(axis, 1) for axis in range(schema.ndim))
 
 
 def check_different(names: Iterable[str], what: str) -> None:
@@ -203,10 +236,13 @@ def _check_edges(boundary: str, min_count: int) -> None:
 
 
 def _placed(names: list[str | None], schema: Schema, what: str) -> list[str]:
-    """The dimensions meant: those named, or all of the array's in order."""
+    """The dimensions meant: those named, or all of the array's in order, with or without the numbering one."""
     named = [name for name in names if name is not None]
     if named:
         return named
+    numbered = len(names) == schema.ndim - len(schema.numbering)
+    if numbered:  # it says nothing of where cells are, so that it may be left out
+        return [dimension.name for dimension in schema.dimensions if not dimension.numbering]
     if len(names) != schema.ndim:
         known = ", ".join(schema.dimension_names)
         hint = f"The dimensions are {known}; name some of them, as in {what} ({schema.dimension_names[0]} 2)"

@@ -10,9 +10,9 @@ from windrow.model.schema import Schema, check_name
 from windrow.plan.nodes import Plan, Scan
 
 Settings = tuple[tuple[str, Value], ...]
-"""What follows ``with``: names and constants, as in ``with (delimiter = ';')``."""
+"""What follows ``with``: names and constants, as in ``with (delimiter = ';')``; a bare word is a text."""
 
-LISTED = ("aggregates", "arrays", "functions", "versions", "views")
+LISTED = ("aggregates", "arrays", "functions", "operators", "versions", "views")
 PLOTTED = ("histogram", "line", "map")
 
 
@@ -36,6 +36,16 @@ class Query(Statement):
     def __post_init__(self) -> None:
         if self.into is not None:
             check_name(self.into, "an array")
+
+
+@dataclass(frozen=True)
+class Sql(Statement):
+    """A statement of SQL, in which arrays are tables."""
+
+    text: str
+
+    def __str__(self) -> str:
+        return f"sql {self.text}"
 
 
 @dataclass(frozen=True)
@@ -162,8 +172,10 @@ class InsertQuery(Statement):
 
 @dataclass(frozen=True)
 class Delete(Statement):
+    """Removes the cells where a condition holds, or all."""
+
     array: str
-    condition: Node
+    condition: Node | None = None
 
     def __post_init__(self) -> None:
         check_name(self.array, "an array")
@@ -198,6 +210,13 @@ class Explain(Statement):
 
 
 @dataclass(frozen=True)
+class ExplainView(Statement):
+    """Shows how a view would be kept up to date, without making it."""
+
+    create: CreateView
+
+
+@dataclass(frozen=True)
 class List(Statement):
     """Lists things of a kind; the versions are those of ``array``."""
 
@@ -223,6 +242,19 @@ class ShowHistory(Statement):
 
 @dataclass(frozen=True)
 class Refresh(Statement):
+    """Brings a view up to date; in ``full``, by computing all of it anew."""
+
+    view: str
+    full: bool = False
+
+    def __post_init__(self) -> None:
+        check_name(self.view, "a view")
+
+
+@dataclass(frozen=True)
+class CheckView(Statement):
+    """Compares a view with its query."""
+
     view: str
 
     def __post_init__(self) -> None:
@@ -231,11 +263,15 @@ class Refresh(Statement):
 
 @dataclass(frozen=True)
 class Drop(Statement):
-    """Removes an array or a view; ``kind`` is "array" or "view" where the text says so."""
+    """Removes an array or a view; ``kind`` is "array" or "view" where the text says so.
+
+    ``cascade`` removes the views on it as well.
+    """
 
     name: str
     kind: str | None = None
     if_exists: bool = False
+    cascade: bool = False
 
     def __post_init__(self) -> None:
         check_name(self.name, "an array")

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 
 from windrow.aggregates.aggregate import Aggregate
+from windrow.errors import DataError
+from windrow.kernels.choose import AUTO
 from windrow.model.box import Box
 from windrow.model.labels import Labels
 from windrow.model.schema import Attribute, Dimension, Schema
@@ -29,12 +31,15 @@ class WindowPlan:
     aggregates: tuple[tuple[str, Aggregate], ...]
     labels: tuple[tuple[str, Labels], ...] = ()
     method: str = "auto"
+    strategy: str = AUTO
 
     def __post_init__(self) -> None:
+        if self.schema.sparse and self.strategy != AUTO:
+            hint = "Windows of sparse arrays are computed by the cells around each cell"
+            raise DataError("a strategy can be asked for over dense arrays only", got=repr(self.strategy), hint=hint)
         for _, aggregate in self.aggregates:
             if aggregate.attribute is not None:
-                attribute = self.schema.attribute(aggregate.attribute)
-                aggregate.check(attribute.type)
+                aggregate.check(*(self.schema.attribute(name).type for name in aggregate.attributes))
         labels = dict(self.labels)
         for name, extent in zip(self.window.dimensions, self.resolved.extents, strict=True):
             if isinstance(extent, LabelExtent):
@@ -61,7 +66,8 @@ class WindowPlan:
             chunk = None if dimension.chunk is None else max(1, -(-dimension.chunk // step))
             growing = self.schema.sparse and dimension.growing
             hi = None if growing else self.results.hi[axis]
-            dimensions.append(Dimension(dimension.name, dimension.lo, hi, chunk))
+            wraps = dimension.wrap and self.results.hi[axis] - dimension.lo + 1 == dimension.extent
+            dimensions.append(Dimension(dimension.name, dimension.lo, hi, chunk, dimension.numbering, wraps))
         attributes = tuple(self._attribute(name, aggregate) for name, aggregate in self.aggregates)
         return Schema(tuple(dimensions), attributes, self.schema.sparse).with_chunks()
 
@@ -123,11 +129,8 @@ class WindowPlan:
         )
         return read / max(1, own)
 
-    def with_method(self, method: str) -> WindowPlan:
-        return replace(self, method=method)
-
 
 def needed_attributes(aggregates: Mapping[str, Aggregate] | tuple[tuple[str, Aggregate], ...]) -> tuple[str, ...]:
     """The attributes that aggregates read, each once."""
     items = aggregates.items() if isinstance(aggregates, Mapping) else aggregates
-    return tuple(dict.fromkeys(a.attribute for _, a in items if a.attribute is not None))
+    return tuple(dict.fromkeys(name for _, aggregate in items for name in aggregate.attributes))

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from windrow.kernels.sweep import AnySweep, Sweep, VariableSweep
+from windrow.kernels.contract.sweeps import AnySweep, Sweep, VariableSweep
 from windrow.model.box import Box
 from windrow.model.window import Extent, LabelExtent
 from windrow.plan.axes import plan_axis, plan_label_axis
@@ -117,6 +117,8 @@ def cell_axes(plan: WindowPlan, results: Box) -> list[CellAxis]:
             piece = Piece(found.lo, found.hi)
             listed, outside = (lows + found.lo, highs + found.lo), plan.outside(axis, *span)
             axes.append(CellAxis(first, last, step, (piece,), listed=listed, outside=outside))
+        elif extent.is_any:
+            axes.append(CellAxis(first, last, step, (Piece(*bounds),), whole=True))
         elif extent.wraps:
             axes.append(_periodic(extent, step, (first, last), bounds))
         else:
