@@ -25,7 +25,7 @@ _BATCH_ROWS = 2**17
 def cells_schema(source: GridSource, labels: bool = False) -> pa.Schema:
     """The columns of ``dense_to_batches``: dimensions, their labels if asked for, attributes."""
     fields = [pa.field(name, pa.int64(), nullable=False) for name in source.schema.dimension_names]
-    for name in _labelled(source) if labels else ():
+    for name in _labelled_dimensions(source) if labels else ():
         data_type = data_type_of(source.labels[name].values.dtype)
         fields.append(pa.field(name + LABEL_SUFFIX, arrow_type(data_type)))
     fields += [pa.field(a.name, arrow_type(a.type), a.can_be_missing) for a in source.schema.attributes]
@@ -50,18 +50,18 @@ def write_cells(path: str | os.PathLike[str], source: GridSource, write_table: W
     write_table(path, cells_schema(source, labels), dense_to_batches(source, labels), overwrite=overwrite)
 
 
-def _labelled(source: GridSource) -> list[str]:
+def _labelled_dimensions(source: GridSource) -> list[str]:
     return [name for name in source.schema.dimension_names if name in source.labels]
 
 
 def _columns(source: GridSource, block: Box, labels: bool) -> list[pa.Array]:
     names = source.schema.dimension_names
     ranges = [np.arange(lo, hi + 1, dtype=np.int64) for lo, hi in zip(block.lo, block.hi, strict=True)]
-    columns = [block_to_arrow(_spread(cells, axis, block)) for axis, cells in enumerate(ranges)]
-    for name in _labelled(source) if labels else ():
+    columns = [block_to_arrow(_repeat(cells, axis, block)) for axis, cells in enumerate(ranges)]
+    for name in _labelled_dimensions(source) if labels else ():
         axis = names.index(name)
         inside = block.slices(source.schema.lo)[axis]
-        columns.append(block_to_arrow(_spread(source.labels[name].values[inside], axis, block)))
+        columns.append(block_to_arrow(_repeat(source.labels[name].values[inside], axis, block)))
     blocks = source.read(block)
     for attribute in source.schema.attributes:
         valid = blocks[attribute.companion] if attribute.has_companion else None
@@ -69,7 +69,7 @@ def _columns(source: GridSource, block: Box, labels: bool) -> list[pa.Array]:
     return columns
 
 
-def _spread(values: npt.NDArray[Any], axis: int, block: Box) -> npt.NDArray[Any]:
+def _repeat(values: npt.NDArray[Any], axis: int, block: Box) -> npt.NDArray[Any]:
     """One value per position along ``axis``, repeated over the other dimensions of the block."""
     shape = [-1 if d == axis else 1 for d in range(block.ndim)]
     return np.broadcast_to(values.reshape(shape), block.shape)

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.csv
 
 from windrow.errors import FileFormatError, SchemaError, nearest
+from windrow.formats.apart import call_apart, stream_apart
 from windrow.formats.cells import write_cells
 from windrow.formats.parquet import spark_type
 from windrow.formats.place import expand, replacing
@@ -36,6 +37,9 @@ class CsvSource:
     options: TableOptions
 
     def batches(self) -> Iterator[pa.RecordBatch]:
+        return stream_apart(", ".join(self.files), CsvSource._batches_here, self)
+
+    def _batches_here(self) -> Iterator[pa.RecordBatch]:
         for file in self.files:
             try:
                 with _reader(file, self.options, self.arrow_schema) as reader:
@@ -45,7 +49,7 @@ class CsvSource:
                 raise FileFormatError(f"cannot read {file}", got=error, hint=_TYPE_HINT) from error
 
     def spark_frame(self, session: Any) -> Any:
-        """Spark reads text, and the same rules as here make values of it: a value that does not parse is an error."""
+        """Spark reads columns as text, and parses them by the same rules; a value that does not parse is an error."""
         names = [f"`{name.replace('`', '``')}`" for name in self.arrow_schema.names]
         frame = session.read.csv(
             [Path(file).absolute().as_uri() for file in self.files],
@@ -58,9 +62,9 @@ class CsvSource:
             emptyValue=_QUOTED_EMPTY,
             multiLine=self.options.multiline,
         )
-        return frame.selectExpr(*[self._parsed(field) for field in self.arrow_schema])
+        return frame.selectExpr(*[self._parse_expression(field) for field in self.arrow_schema])
 
-    def _parsed(self, field: pa.Field) -> str:
+    def _parse_expression(self, field: pa.Field) -> str:
         name = f"`{field.name.replace('`', '``')}`"
         kind = spark_type(field.type)
         missing = " or ".join([f"{name} is null", *(f"{name} = {_literal(n)}" for n in self.options.nulls if n)])
@@ -79,11 +83,14 @@ def _literal(text: str) -> str:
 
 
 def open_table(path: Paths, options: TableOptions | None = None) -> CsvSource:
-    options = options or TableOptions()
     files = expand(path)
+    return call_apart(", ".join(files), _open_here, files, options or TableOptions())
+
+
+def _open_here(files: list[str], options: TableOptions) -> CsvSource:
     common: pa.Schema | None = None
     for file in files:
-        schema = _inferred(file, options)
+        schema = _infer_schema(file, options)
         if common is not None and schema.names != common.names:
             got = f"{', '.join(schema.names)} in {file}"
             raise FileFormatError("the files differ in columns", got=got, hint=f"Expected {', '.join(common.names)}")
@@ -93,10 +100,10 @@ def open_table(path: Paths, options: TableOptions | None = None) -> CsvSource:
             raise FileFormatError(f"column types of {file} differ from those before it", got=error) from error
     assert common is not None
     size = sum(os.path.getsize(file) for file in files)
-    return CsvSource(tuple(files), _usable(common), size, options)
+    return CsvSource(tuple(files), _replace_unusable(common), size, options)
 
 
-def _inferred(file: str, options: TableOptions) -> pa.Schema:
+def _infer_schema(file: str, options: TableOptions) -> pa.Schema:
     try:
         with _reader(file, options, None) as reader:
             schema = reader.schema
@@ -122,7 +129,7 @@ def _is_number(name: str) -> bool:
     return True
 
 
-def _usable(schema: pa.Schema) -> pa.Schema:
+def _replace_unusable(schema: pa.Schema) -> pa.Schema:
     """Columns of types that windrow lacks (times of day), or without any value, are text."""
     fields = []
     for field in schema:

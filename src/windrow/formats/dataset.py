@@ -15,7 +15,9 @@ import numpy.typing as npt
 import xarray as xr
 
 from windrow.errors import DataError, Error, FileFormatError, SchemaError, nearest
+from windrow.formats.apart import call_apart
 from windrow.formats.decode import Encoded
+from windrow.formats.limits import check_data, check_piece
 from windrow.formats.registry import GridOptions
 from windrow.model.box import Box
 from windrow.model.grid import DENSE_CHUNK_BYTES, dense_chunks
@@ -47,10 +49,29 @@ class DatasetSource:
     schema: Schema
     labels: Mapping[str, Labels] = field(default_factory=dict)
     metadata: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    numbered: tuple[str, ...] = ()
+    """The dimensions of which the file says the numbers of its cells."""
+    order: tuple[int, ...] = ()
+    """Which of the first variable's dimensions each dimension is; none if they are the same."""
+
+    def arranged(self, names: Sequence[str]) -> DatasetSource:
+        """The same with its dimensions in another order."""
+        places = tuple(self.schema.axis(name) for name in names)
+        schema = replace(self.schema, dimensions=tuple(self.schema.dimensions[axis] for axis in places))
+        return replace(self, schema=schema, order=tuple(self.order[axis] if self.order else axis for axis in places))
+
+    @property
+    def _dimensions(self) -> tuple[str, ...]:
+        stored = self.variables[0].dimensions
+        return tuple(stored[axis] for axis in self.order) if self.order else stored
 
     def read(self, box: Box) -> Blocks:
+        """The values in ``box``, decoded in a process apart, which needs neither labels nor metadata."""
         if box not in self.schema.box():
             raise DataError("the box is outside the file's cells", got=box, hint=f"They are {self.schema.box()}")
+        return call_apart(self.path, DatasetSource._read_here, replace(self, labels={}, metadata={}), box)
+
+    def _read_here(self, box: Box) -> Blocks:
         contents = _OPEN_FILES.contents(self.opener, self.path)
         object.__setattr__(self, "_contents", contents)  # keeps the file open as long as this source lives
         stored = contents.variables
@@ -60,9 +81,9 @@ class DatasetSource:
             if encoded.companion is not None:
                 present = self._raw(stored, encoded, encoded.companion, box).astype(bool)
                 valid = present if valid is None else valid & present
-            blocks[attribute.name] = self._ordered(encoded, values)
+            blocks[attribute.name] = self._transpose(encoded, values)
             if attribute.has_companion:
-                blocks[attribute.companion] = self._ordered(
+                blocks[attribute.companion] = self._transpose(
                     encoded, np.ones(box.shape, bool) if valid is None else valid
                 )
         return blocks
@@ -71,7 +92,7 @@ class DatasetSource:
         return {name: value for name, value in self.__dict__.items() if name != "_contents"}
 
     def _raw(self, stored: Mapping[str, xr.Variable], encoded: Encoded, name: str, box: Box) -> npt.NDArray[Any]:
-        ranges = dict(zip(self.variables[0].dimensions, box.slices(self.schema.lo), strict=True))
+        ranges = dict(zip(self._dimensions, box.slices(self.schema.lo), strict=True))
         key = tuple(ranges[dimension] for dimension in encoded.dimensions)
         try:
             raw: npt.NDArray[Any] = stored[name][key].to_numpy()
@@ -81,8 +102,8 @@ class DatasetSource:
             raise FileFormatError(f"cannot read {name} {box} of {self.path}", got=error) from error
         return raw
 
-    def _ordered(self, encoded: Encoded, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        wanted = self.variables[0].dimensions
+    def _transpose(self, encoded: Encoded, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        wanted = self._dimensions
         if encoded.dimensions == wanted:
             return values
         return np.ascontiguousarray(values.transpose([encoded.dimensions.index(name) for name in wanted]))
@@ -121,6 +142,9 @@ class _OpenFiles:
         with self._lock:
             found = self._open.get(key)
             if found is None:
+                for other, stale in list(self._open.items()):
+                    if other[:2] == key[:2]:  # HDF5 would go on with what it knows of a file that was replaced
+                        stale.close()
                 found = self._open[key] = opener(path)
             return found
 
@@ -139,7 +163,11 @@ def _stamp(path: str) -> tuple[int, int, int]:
 
 
 def open_source(path: str, opener: Opener, options: GridOptions) -> DatasetSource:
-    """Look at a file and describe the dense data in it."""
+    """Look at a file, in a process apart, and describe the dense data in it."""
+    return call_apart(path, _open_here, path, opener, options)
+
+
+def _open_here(path: str, opener: Opener, options: GridOptions) -> DatasetSource:
     contents = opener(path)
     try:
         return _describe(path, opener, contents, options)
@@ -153,6 +181,7 @@ def _describe(path: str, opener: Opener, contents: Contents, options: GridOption
     chosen = _choose(path, contents, options)
     for encoded in chosen:
         encoded.check()
+        _check_size(path, stored[encoded.name])
     names = [legal_name(encoded.name) for encoded in chosen]
     columns = tuple(Attribute(n, e.type, e.nullable) for n, e in zip(names, chosen, strict=True))
     dimensions, labels = [], {}
@@ -167,10 +196,33 @@ def _describe(path: str, opener: Opener, contents: Contents, options: GridOption
     schema = Schema(tuple(dimensions), columns)
     chunks = _chunks(stored, chosen, schema)
     schema = replace(schema, dimensions=tuple(replace(d, chunk=c) for d, c in zip(dimensions, chunks, strict=True)))
+    _check_block(path, stored, chosen, schema)
     metadata = {name: encoded.metadata for name, encoded in zip(names, chosen, strict=True)}
     hidden = ("coordinates", ORDER_MARK)
     metadata[GLOBAL] = {str(name): str(value) for name, value in contents.attributes.items() if name not in hidden}
-    return DatasetSource(path, opener, chosen, schema, labels, {k: v for k, v in metadata.items() if v})
+    numbered = tuple(legal_name(name) for name in chosen[0].dimensions if name in stored and _is_numbered(stored[name]))
+    return DatasetSource(path, opener, chosen, schema, labels, {k: v for k, v in metadata.items() if v}, numbered)
+
+
+def _is_numbered(coordinate: xr.Variable) -> bool:
+    return INDEX_MARK in coordinate.attrs
+
+
+def _check_size(path: str, variable: xr.Variable) -> None:
+    """Refuse sizes that nothing can hold, before anything is made for them."""
+    size = int(np.prod(variable.shape, dtype=object)) * variable.dtype.itemsize
+    check_data(f"a variable of {path}", size)
+    stored = variable.encoding.get("chunks") or variable.encoding.get("chunksizes")
+    if stored:  # a decoder holds a whole chunk, even if it is larger than the array
+        check_piece(f"a chunk of {path}", int(np.prod(stored, dtype=object)) * variable.dtype.itemsize)
+
+
+def _check_block(path: str, stored: Mapping[str, xr.Variable], chosen: Sequence[Encoded], schema: Schema) -> None:
+    """Refuse cells so wide that not even one chunk of windrow's fits: texts that claim a length of gigabytes."""
+    cells = int(np.prod([dimension.chunk or 1 for dimension in schema.dimensions], dtype=object))
+    for encoded in chosen:
+        width = stored[encoded.name].shape[-1] if encoded.is_characters else 1
+        check_piece(f"a block of {encoded.name} of {path}", cells * width * encoded.dtype.itemsize)
 
 
 def legal_name(name: str) -> str:
@@ -237,6 +289,7 @@ def _coordinate(
     if encoded.dimensions != (name,):
         return (1 if stated is None else stated), None
     encoded.check()
+    check_piece(f"coordinate {name} of {path}", int(np.prod(variable.shape, dtype=object)) * variable.dtype.itemsize)
     values, _ = encoded.decode(variable.to_numpy())
     kept = {key: text for key, text in encoded.metadata.items() if key not in (INDEX_MARK, LO_MARK)}
     if INDEX_MARK in encoded.attributes and size and np.array_equal(values, values[0] + np.arange(size)):

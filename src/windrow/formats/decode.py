@@ -1,6 +1,6 @@
 """From a variable as a file stores it to a block as windrow means it, after the CF conventions.
 
-Decoding happens block by block on raw values, because xarray's own would turn integers with missing values into
+Decoding happens block by block on raw values, because xarray's decoding would turn integers with missing values into
 floats, which are inexact beyond 2^53.
 """
 
@@ -75,7 +75,7 @@ class Encoded:
         if self.dtype.kind in "SUOT":
             return TYPES["string"]
         if self.is_scaled:
-            return data_type_of(_scaled(np.zeros(1, self.dtype), self.attributes).dtype)
+            return data_type_of(_apply_scale(np.zeros(1, self.dtype), self.attributes).dtype)
         try:
             return data_type_of(_signedness(self.dtype, self.attributes))
         except SchemaError as error:
@@ -103,7 +103,7 @@ class Encoded:
             values = raw.astype(TYPES["datetime"].dtype)
             return (values, ~np.isnat(values)) if self.nullable else (values, None)
         if self.is_scaled or (self.dtype.kind == "f" and not self.is_time):
-            values = _scaled(raw, self.attributes)
+            values = _apply_scale(raw, self.attributes)
             return self._time(values, ~np.isnan(values)) if self.is_time else (values.astype(self.type.dtype), None)
         values = raw.astype(raw.dtype.newbyteorder("="), copy=False).view(_signedness(self.dtype, self.attributes))
         valid = ~self._missing(values)
@@ -151,13 +151,13 @@ class Encoded:
         return decoded, None
 
 
-def _scaled(raw: npt.NDArray[Any], attributes: Mapping[str, Any]) -> npt.NDArray[Any]:
+def _apply_scale(raw: npt.NDArray[Any], attributes: Mapping[str, Any]) -> npt.NDArray[Any]:
     """Floats with NaN where the file has a fill value; a missing_value beside a _FillValue counts as well."""
     kept = {n: v for n, v in attributes.items() if n in (*_SCALING, *_MISSING, "_Unsigned")}
     dimensions = [f"d{axis}" for axis in range(raw.ndim)]
     if "_FillValue" in kept and "missing_value" in kept:
         marks = np.unique(np.concatenate([np.atleast_1d(kept.pop(name)).reshape(-1) for name in _MISSING]))
-        values = _scaled(raw, kept)
+        values = _apply_scale(raw, kept)
         for mark in marks:
             values = np.where(raw == _as_stored(mark, raw.dtype), values.dtype.type(np.nan), values)
         return values

@@ -74,7 +74,7 @@ def _write(source: GridSource, sink: Sink, companions: set[str]) -> None:
     schema = source.schema
     box = schema.box()
     metadata: Mapping[str, Mapping[str, str]] = getattr(source, "metadata", {})
-    own = _fitting(metadata.get(GLOBAL, {})) | {ORDER_MARK: " ".join(schema.attribute_names)}
+    own = _drop_encoding(metadata.get(GLOBAL, {})) | {ORDER_MARK: " ".join(schema.attribute_names)}
     sink.begin(dict(zip(schema.dimension_names, box.shape, strict=True)), own)
     for dimension in schema.dimensions:
         _write_coordinate(source, sink, dimension)
@@ -88,7 +88,7 @@ def _write(source: GridSource, sink: Sink, companions: set[str]) -> None:
                 sink.write(attribute.companion, where, np.asarray(blocks[attribute.companion]).astype(np.int8))
                 sink.write(attribute.name, where, _raw(blocks[attribute.name], attribute.type))
             else:
-                sink.write(attribute.name, where, _marked(blocks, attribute))
+                sink.write(attribute.name, where, _mark_missing(blocks, attribute))
 
 
 def _write_coordinate(source: GridSource, sink: Sink, dimension: Dimension) -> None:
@@ -102,7 +102,7 @@ def _write_coordinate(source: GridSource, sink: Sink, dimension: Dimension) -> N
     else:
         values = labels.values
         data_type = _type_of_labels(values)
-        attributes = _fitting(labels.attributes) | _storage(data_type)
+        attributes = _drop_encoding(labels.attributes) | _storage(data_type)
         if dimension.lo != 1:
             attributes[LO_MARK] = np.int64(dimension.lo)
     raw = _raw(values, data_type)
@@ -119,13 +119,13 @@ def _create(
 ) -> None:
     shape = schema.box().shape
     chunks = tuple(min(size, extent) for size, extent in zip(schema.grid.chunk, shape, strict=True))
-    attributes = _fitting(metadata) | _storage(attribute.type)
+    attributes = _drop_encoding(metadata) | _storage(attribute.type)
     fill = None
     if attribute.has_companion and attribute.name not in companions:
         fill = _mark(attribute.type)
         if attribute.type.name == "bool":
             # Readers that know only dtype="bool" would take a missing value for True.
-            attributes = _fitting(metadata) | {TYPE_MARK: "bool"}
+            attributes = _drop_encoding(metadata) | {TYPE_MARK: "bool"}
     dtype = _stored_dtype(attribute.type)
     sink.create(Stored(attribute.name, schema.dimension_names, dtype, chunks, attributes, fill))
     if attribute.name in companions:
@@ -133,7 +133,7 @@ def _create(
         sink.create(Stored(attribute.companion, schema.dimension_names, np.dtype("int8"), chunks, flags))
 
 
-def _fitting(attributes: Mapping[str, str]) -> dict[str, Any]:
+def _drop_encoding(attributes: Mapping[str, str]) -> dict[str, Any]:
     """Attributes without those that would change how a reader decodes the values."""
     return {name: value for name, value in attributes.items() if name not in _UNFIT and name}
 
@@ -165,7 +165,7 @@ def _mark(data_type: DataType) -> Any:
     return dtype.type(limits.min if dtype.kind == "i" else limits.max)
 
 
-def _marked(blocks: Blocks, attribute: Attribute) -> npt.NDArray[Any]:
+def _mark_missing(blocks: Blocks, attribute: Attribute) -> npt.NDArray[Any]:
     raw = _raw(blocks[attribute.name], attribute.type)
     if not attribute.has_companion:
         return raw

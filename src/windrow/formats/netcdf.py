@@ -46,9 +46,23 @@ def open_file(path: str) -> Contents:
             return _open_classic(path)
         if start != _HDF5:
             raise FileFormatError("not a NetCDF file", got=path)
+        _check_nothing_elsewhere(path)
         return _contents(xr.backends.H5NetCDFStore.open(path, mode="r"))
     except (OSError, ValueError, KeyError, RuntimeError) as error:
         raise FileFormatError(f"cannot read {path}, which may be damaged", got=error) from error
+
+
+def _check_nothing_elsewhere(path: str) -> None:
+    """Refuse a file whose data is said to lie in other files: it could name any file of its reader's."""
+    with h5py.File(path, "r") as file:
+        for name in file:
+            link = file.get(name, getlink=True)
+            found = None if isinstance(link, h5py.ExternalLink) else file.get(name)
+            if isinstance(link, h5py.ExternalLink) or (
+                isinstance(found, h5py.Dataset) and (found.external or found.is_virtual)
+            ):
+                hint = "Copy it into one file first, as with nccopy or h5repack"
+                raise FileFormatError(f"variable {name} of {path} lies in another file", hint=hint)
 
 
 def _open_classic(path: str) -> Contents:

@@ -13,6 +13,7 @@ import pyarrow.dataset
 import pyarrow.parquet
 
 from windrow.errors import FileFormatError
+from windrow.formats.apart import call_apart, stream_apart
 from windrow.formats.cells import write_cells
 from windrow.formats.place import expand, replacing
 from windrow.formats.registry import Paths, TableOptions
@@ -34,6 +35,9 @@ class ParquetSource:
     types: tuple[tuple[str, str], ...] = ()
 
     def batches(self) -> Iterator[pa.RecordBatch]:
+        return stream_apart(", ".join(self.paths), ParquetSource._batches_here, self)
+
+    def _batches_here(self) -> Iterator[pa.RecordBatch]:
         try:
             for path in self.paths:
                 # One file and few batches ahead keep the memory of wide tables bounded.
@@ -75,8 +79,11 @@ def spark_type(arrow: pa.DataType) -> str:
 
 
 def open_table(path: Paths, options: TableOptions | None = None) -> ParquetSource:
-    options = options or TableOptions()
     paths = expand(path)
+    return call_apart(", ".join(paths), _open_here, paths, options or TableOptions())
+
+
+def _open_here(paths: list[str], options: TableOptions) -> ParquetSource:
     files = [file for one in paths for file in _files(one)]
     for file in files:
         try:

@@ -112,11 +112,15 @@ class FileFormat:
     write_table: WriteTable | None = None
 
 
-def lazily(module: str, function: str, needs: Sequence[str] = (), install: str = "windrow") -> Callable[..., Any]:
+def import_lazily(
+    module: str, function: str, needs: Sequence[str] = (), install: str = "windrow"
+) -> Callable[..., Any]:
     """``module.function``, imported at its first call; ``needs`` are packages that ``pip install install`` brings."""
 
     def call(*arguments: Any, **options: Any) -> Any:
         try:
+            if function.startswith("open_"):  # files are decoded by a child, which needs the same packages
+                importlib.import_module("windrow.formats.apart").prepare_child(module)
             for package in needs:
                 importlib.import_module(package)
             target = getattr(importlib.import_module(module), function)
@@ -129,10 +133,10 @@ def lazily(module: str, function: str, needs: Sequence[str] = (), install: str =
     return call
 
 
-def _built_in(name: str, suffixes: tuple[str, ...], functions: Sequence[str], needs: Sequence[str] = ()) -> FileFormat:
+def _declare(name: str, suffixes: tuple[str, ...], functions: Sequence[str], needs: Sequence[str] = ()) -> FileFormat:
     install = f"windrow[{name}]" if name == "netcdf" else "windrow"
     module = f"windrow.formats.{name}"
-    return FileFormat(name, suffixes, **{f: lazily(module, f, needs, install) for f in functions})
+    return FileFormat(name, suffixes, **{f: import_lazily(module, f, needs, install) for f in functions})
 
 
 _GRID = ("open_grid", "write_grid")
@@ -140,10 +144,10 @@ _TABLE = ("open_table", "write_table", "write_grid")
 _FORMATS: dict[str, FileFormat] = {
     entry.name: entry
     for entry in (
-        _built_in("netcdf", (".nc", ".nc4", ".cdf", ".netcdf"), _GRID, ("xarray", "h5py", "h5netcdf")),
-        _built_in("zarr", (".zarr",), _GRID, ("xarray", "zarr")),
-        _built_in("parquet", (".parquet", ".pq"), _TABLE, ("pyarrow",)),
-        _built_in("csv", (".csv", ".csv.gz", ".tsv", ".tsv.gz"), _TABLE, ("pyarrow",)),
+        _declare("netcdf", (".nc", ".nc4", ".cdf", ".netcdf"), _GRID, ("xarray", "h5py", "h5netcdf")),
+        _declare("zarr", (".zarr",), _GRID, ("xarray", "zarr")),
+        _declare("parquet", (".parquet", ".pq"), _TABLE, ("pyarrow",)),
+        _declare("csv", (".csv", ".csv.gz", ".tsv", ".tsv.gz"), _TABLE, ("pyarrow",)),
     )
 }
 

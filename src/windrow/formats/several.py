@@ -28,6 +28,7 @@ class ConcatenatedSource:
     schema: Schema
     labels: Mapping[str, Labels] = field(default_factory=dict)
     metadata: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    numbered: tuple[str, ...] = ()
 
     def read(self, box: Box) -> Blocks:
         if box not in self.schema.box():
@@ -56,12 +57,15 @@ class ConcatenatedSource:
 
 def concatenate(parts: Sequence[DatasetSource], along: str | None, *, in_order: bool) -> ConcatenatedSource:
     """Join files along a dimension; those of a pattern are put in the order of their labels."""
+    names = parts[0].schema.dimension_names
+    parts = [part.arranged(names) if set(part.schema.dimension_names) == set(names) else part for part in parts]
     axis = _axis(parts, along)
     name = parts[0].schema.dimension_names[axis]
     if not in_order and all(name in part.labels for part in parts):
         parts = sorted(parts, key=lambda part: part.labels[name].values[0])
     for part in parts[1:]:
         _check_alike(parts[0], part, axis)
+    _refuse_overlap(parts, name)
     starts = [parts[0].schema.lo[axis]]
     for part in parts:
         starts.append(starts[-1] + part.schema.box().shape[axis])
@@ -77,7 +81,7 @@ def concatenate(parts: Sequence[DatasetSource], along: str | None, *, in_order: 
         labels[name] = labels[name].concat(part.labels[name])
     # The parts travel to every worker: they need neither their labels nor their metadata there.
     bare = tuple(replace(p, schema=replace(p.schema, attributes=attributes), labels={}, metadata={}) for p in parts)
-    return ConcatenatedSource(bare, axis, tuple(starts[:-1]), schema, labels, parts[0].metadata)
+    return ConcatenatedSource(bare, axis, tuple(starts[:-1]), schema, labels, parts[0].metadata, parts[0].numbered)
 
 
 def _axis(parts: Sequence[DatasetSource], along: str | None) -> int:
@@ -105,6 +109,19 @@ def _same_axis(one: DatasetSource, other: DatasetSource, axis: int, name: str) -
     if mine is None or theirs is None:
         return mine is theirs
     return mine.same_values(theirs)
+
+
+def _refuse_overlap(parts: Sequence[DatasetSource], name: str) -> None:
+    """Refuse files that have one label twice, for nothing says which of the two slices is meant."""
+    seen: dict[object, str] = {}
+    for part in parts:
+        for label in part.labels[name].values.tolist() if name in part.labels else ():
+            if label in seen:
+                got = f"{label} in {seen[label]} and in {part.path}"
+                raise FileFormatError(
+                    f"two files overlap along {name}", got=got, hint="Import them one after the other"
+                )
+            seen[label] = part.path
 
 
 def _check_alike(first: DatasetSource, other: DatasetSource, axis: int) -> None:

@@ -14,6 +14,7 @@ import xarray as xr
 import zarr
 
 from windrow.errors import FileFormatError
+from windrow.formats.codecs import check_codecs
 from windrow.formats.dataset import Contents, open_source
 from windrow.formats.encode import Stored, write_blocks
 from windrow.formats.place import expand, replacing
@@ -37,13 +38,14 @@ def open_group(path: str) -> Contents:
 
     Zarr keeps no order of a group's arrays and lists them as answers arrive: by name, one file is always one schema.
     """
+    check_codecs(path)
     try:
         store = xr.backends.ZarrStore.open_group(path, mode="r", consolidated=False)
         variables, attributes = store.load()
     except KeyError as error:
         hint = "Its arrays may lack dimension names (dimension_names, in version 2 _ARRAY_DIMENSIONS)"
         raise FileFormatError(f"cannot read {path}", got=error, hint=hint) from error
-    except (OSError, ValueError, RuntimeError, TypeError) as error:
+    except (OSError, ValueError, RuntimeError, TypeError, AttributeError, LookupError) as error:
         raise FileFormatError(f"cannot read {path} as a Zarr group", got=error) from error
     return Contents(dict(sorted(variables.items())), dict(attributes), store.close)
 

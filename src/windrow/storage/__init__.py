@@ -1,0 +1,1 @@
+"""Where arrays live: the catalog, the stores of dense and sparse arrays, transactions, garbage."""

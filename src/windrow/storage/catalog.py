@@ -7,37 +7,62 @@ array that a batch touched. Whatever the stores hold beyond the catalog's pointe
 from __future__ import annotations
 
 import functools
-import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import threading
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import datetime
+from operator import index
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Engine
 
-from windrow.errors import ConflictError, SchemaError, StoreError, UnknownNameError, nearest
-from windrow.model.box import Box
+from windrow.errors import ConflictError, StoreError, UnknownNameError, nearest
+from windrow.model.grid import ChunkGrid
 from windrow.model.labels import Labels
 from windrow.storage import tables
-from windrow.storage.failures import store_failures
-from windrow.storage.publishing import publish_one
-from windrow.storage.records import ArrayRecord, ChunkStatistics, NewVersion, Part, VersionRecord
+from windrow.storage.chunks.index import decode_index, existing_chunks, with_changes, with_live_cells
+from windrow.storage.chunks.kept import Indexes
+from windrow.storage.chunks.rows import (
+    MOST_PARAMETERS,
+    forget_dense_chunks,
+    forget_parts,
+    read_dense_chunks,
+    read_indexes,
+    read_marks,
+    read_parts,
+)
+from windrow.storage.delta.vectors import read_rows
+from windrow.storage.failures import damaged_rows, store_failures, vector_failures
+from windrow.storage.places import check_directory, place_inside
+from windrow.storage.publishing import News, enter_array, forget_array, publish_one
+from windrow.storage.records import ArrayRecord, ChunkStatistics, Part, VersionRecord
 from windrow.storage.rows import (
-    alive,
     array_record,
     assemble,
-    clipped,
+    clip_chunks,
     now_microseconds,
-    unpack_all,
     version_record,
-    version_row,
+)
+from windrow.storage.view_rows import (
+    HIDDEN,
+    ViewRecord,
+    component_of,
+    enter_views,
+    has_views,
+    held_versions,
+    history_of,
+    view_records,
 )
 
 VERSIONS_REMEMBERED = 16
 """Of how many versions a connection keeps the parts and labels, which never change."""
 
-BatchReport = Callable[[Mapping[int, int]], str]
+CHUNKS_REMEMBERED = 4
+"""Of how many it keeps what is known of chunks, which may be some tens of bytes for each of a million."""
 
 
 class Catalog:
@@ -46,9 +71,21 @@ class Catalog:
     def __init__(self, engine: Engine) -> None:
         self._reader = engine
         self.closed = False
+        self.format: str | None = None
+        """The warehouse's format when it was opened, without which nothing is written."""
+        self._views_known = False
+        self._moment = threading.local()
         self._writer = engine.execution_options(writes=True)
         self._parts = functools.lru_cache(VERSIONS_REMEMBERED)(self._read_parts)
         self._labels = functools.lru_cache(VERSIONS_REMEMBERED)(self._read_labels)
+        self._chunks = functools.lru_cache(CHUNKS_REMEMBERED)(self._read_chunks)
+        self._indexes = Indexes()
+        self.stores: Path | None = None
+        """The warehouse's folder, where vectors are read."""
+
+    @property
+    def engine(self) -> Engine:
+        return self._reader
 
     def close(self) -> None:
         self.closed = True
@@ -73,14 +110,43 @@ class Catalog:
     @contextmanager
     def reading(self) -> Iterator[Connection]:
         self._check_open()
+        shared: Connection | None = getattr(self._moment, "connection", None)
+        if shared is not None:
+            yield shared
+            return
         with store_failures("the catalog"), self._reader.connect() as connection:
             yield connection
+
+    @contextmanager
+    def one_moment(self) -> Iterator[None]:
+        """Lets all that this thread reads inside be as of one moment: a batch is seen in every array or in none."""
+        with self.reading() as connection:
+            if getattr(self._moment, "connection", None) is not None:
+                yield
+                return
+            if connection.dialect.name != "sqlite":  # SQLite's transactions see one state of the database anyway
+                connection = connection.execution_options(isolation_level="REPEATABLE READ")
+            self._moment.connection = connection
+            try:
+                yield
+            finally:
+                self._moment.connection = None
 
     @contextmanager
     def writing(self) -> Iterator[Connection]:
         self._check_open()
         with store_failures("the catalog"), self._writer.begin() as connection:
+            self._check_format(connection)
             yield connection
+
+    def _check_format(self, connection: Connection) -> None:
+        """Refuse to write into a warehouse that another windrow has brought to another format since it was opened."""
+        if self.format is not None and (stated := connection.exec_driver_sql(_FORMAT).scalar()) != self.format:
+            raise StoreError(
+                "the warehouse's format was changed by another windrow while it was open",
+                got=f"{stated} instead of {self.format}",
+                hint="Connect again; if that is refused, upgrade windrow",
+            )
 
     # Arrays
 
@@ -88,13 +154,23 @@ class Catalog:
         with self.reading() as connection:
             return list(connection.scalars(sa.select(tables.arrays.c.name).order_by(tables.arrays.c.name)))
 
+    def _shown_names(self) -> list[str]:
+        """The arrays that users know of: what views keep beside themselves is none of them."""
+        return [name for name in self.array_names() if not name.startswith(HIDDEN)]
+
+    def array_records(self) -> list[ArrayRecord]:
+        """All arrays, by name."""
+        with self.reading() as connection:
+            rows = connection.execute(sa.select(tables.arrays).order_by(tables.arrays.c.name)).all()
+        return [array_record(row) for row in rows]
+
     def array(self, name: str) -> ArrayRecord:
         if not isinstance(name, str):
-            raise UnknownNameError("an array's name is a text", got=repr(name), hint=nearest("", self.array_names()))
+            raise UnknownNameError("an array's name is a text", got=repr(name), hint=nearest("", self._shown_names()))
         with self.reading() as connection:
             row = connection.execute(sa.select(tables.arrays).where(tables.arrays.c.name == name)).first()
         if row is None:
-            raise UnknownNameError("no such array", got=repr(name), hint=nearest(name, self.array_names()))
+            raise UnknownNameError("no such array", got=repr(name), hint=nearest(name, self._shown_names()))
         return array_record(row)
 
     def current(self, name: str) -> tuple[ArrayRecord, VersionRecord]:
@@ -107,36 +183,6 @@ class Catalog:
                 return record, version_record(row, record.sparse)
         record = self.array(name)  # which says what is wrong with the name
         return record, self.version(record)
-
-    def add_array(self, record: ArrayRecord, version: VersionRecord, labels: Mapping[str, Labels]) -> ArrayRecord:
-        """Enter a new array with its version 0."""
-        try:
-            with self.writing() as connection:
-                values = {
-                    "name": record.name,
-                    "directory": record.directory,
-                    "kind": "sparse" if record.sparse else "dense",
-                    "gridding": record.gridding,
-                    "metadata": json.dumps({k: dict(v) for k, v in record.metadata.items()}),
-                }
-                inserted = connection.execute(sa.insert(tables.arrays).values(values))
-                array_id = int(inserted.inserted_primary_key[0])  # type: ignore[index]
-                connection.execute(sa.insert(tables.versions).values(version_row(version, array_id)))
-                for name, of_dimension in labels.items():
-                    row = {"array_id": array_id, "dimension": name, "since": 0, "start": 0}
-                    connection.execute(sa.insert(tables.labels).values(row | {"encoded": of_dimension.to_bytes()}))
-        except sa.exc.IntegrityError:
-            raise SchemaError("an array of that name exists", got=repr(record.name), hint="Drop it first") from None
-        return ArrayRecord(array_id, record.name, record.directory, record.sparse, record.gridding, record.metadata)
-
-    def drop_array(self, record: ArrayRecord) -> None:
-        """Forget an array; its directory is remembered as trash until it is removed."""
-        with self.writing() as connection:
-            connection.execute(sa.insert(tables.trash).values(directory=record.directory))
-            # Explicit, because not every database was created with its cascades switched on.
-            for table in (tables.labels, tables.chunks, tables.parts, tables.versions):
-                connection.execute(sa.delete(table).where(table.c.array_id == record.id))
-            connection.execute(sa.delete(tables.arrays).where(tables.arrays.c.id == record.id))
 
     def trash(self) -> list[str]:
         with self.reading() as connection:
@@ -153,7 +199,7 @@ class Catalog:
         table = tables.versions
         query = sa.select(table).where(table.c.array_id == record.id).order_by(table.c.number.desc()).limit(1)
         if number is not None:
-            # What no database could hold is no version either.
+            # A number too large for the database cannot be that of a version.
             query = query.where(table.c.number == (number if abs(number) < 2**63 else -1))
         if as_of is not None:
             query = query.where(table.c.created <= int(as_of.timestamp() * 1_000_000))
@@ -161,18 +207,29 @@ class Catalog:
             row = connection.execute(query).first()
         if row is None:
             asked = f"{record.name}@{number}" if number is not None else f"{record.name} as of {as_of}"
-            raise UnknownNameError("no such version", got=asked, hint=self._offered_versions(record))
+            raise self._no_version(record, asked, number)
         return version_record(row, record.sparse)
+
+    def check_offered(self, record: ArrayRecord, version: VersionRecord) -> None:
+        """Refuse a version that was given up, or whose array was dropped."""
+        with self.reading() as connection:
+            offered = connection.scalar(_OFFERED, {"array_id": version.array_id, "number": version.number})
+        if offered is None:
+            raise self._no_version(record, f"{record.name}@{version.number}", version.number)
+
+    def _no_version(self, record: ArrayRecord, asked: str, number: int | None) -> UnknownNameError:
+        offered = [version.number for version in self.versions(record)]
+        if not offered:
+            return UnknownNameError("the array was dropped", got=asked, hint="Open the array of that name anew, if any")
+        hint = f"{record.name} has versions {offered[0]} to {offered[-1]}"
+        given_up = number is None or 0 <= number < offered[0]
+        return UnknownNameError("that version was given up" if given_up else "no such version", got=asked, hint=hint)
 
     def versions(self, record: ArrayRecord) -> list[VersionRecord]:
         table = tables.versions
         query = sa.select(table).where(table.c.array_id == record.id).order_by(table.c.number)
         with self.reading() as connection:
             return [version_record(row, record.sparse) for row in connection.execute(query)]
-
-    def _offered_versions(self, record: ArrayRecord) -> str:
-        numbers = [version.number for version in self.versions(record)]
-        return f"{record.name} has versions {numbers[0]} to {numbers[-1]}" if numbers else f"{record.name} was dropped"
 
     def forget_versions(self, record: ArrayRecord, numbers: Sequence[int]) -> None:
         """Stop offering versions; what only they used becomes garbage."""
@@ -181,69 +238,102 @@ class Catalog:
             for number in numbers:
                 chosen = (table.c.array_id == record.id) & (table.c.number == number)
                 connection.execute(sa.delete(table).where(chosen))
-            oldest = connection.scalar(sa.select(sa.func.min(table.c.number)).where(table.c.array_id == record.id))
-            ended = (tables.chunks.c.array_id == record.id) & (tables.chunks.c.until <= oldest)
-            connection.execute(sa.delete(tables.chunks).where(ended))
+
+    def forget_dense_chunks(self, record: ArrayRecord, oldest: int) -> None:
+        """Forget the metadata of chunks that no version from ``oldest`` on has."""
+        with self.writing() as connection:
+            forget_dense_chunks(connection, record.id, oldest)
 
     # Parts, chunks and labels of a version
 
     def parts(self, version: VersionRecord) -> tuple[Part, ...]:
-        """The files of a sparse array's version, in the order of their chunks."""
-        key = {"array_id": version.array_id, "number": version.number}
-        found = self._parts(**key)
-        # Looked for last: the parts of a version that was given up go with it, and those found may be only some.
-        with self.reading() as connection:
-            offered = connection.scalar(_OFFERED, key)
-        if offered is None:
-            raise UnknownNameError("no such version any more", got=version.number, hint="Read a newer one")
-        return found
+        """The files of a sparse array's version, in the order of their first cells, each with its dead rows.
+
+        Whoever reads them holds the version first: of one that was given up meanwhile only some may be found.
+        """
+        return self._parts(version.array_id, version.number)
 
     def _read_parts(self, array_id: int, number: int) -> tuple[Part, ...]:
-        table = tables.parts
-        columns = (table.c.id, table.c.path, table.c.cells, table.c.bytes, table.c.checksum, table.c.lo, table.c.hi)
-        query = sa.select(*columns).where(alive(table, array_id, number)).order_by(table.c.id)
         with self.reading() as connection:
-            rows = connection.execute(query).all()
-        lows, highs = (unpack_all([row[end] for row in rows]) for end in (-2, -1))
-        found = [
-            Part(path, cells, size, checksum, Box(lo, hi), id=key)
-            for (key, path, cells, size, checksum, _, _), lo, hi in zip(rows, lows, highs, strict=True)
-        ]
-        return tuple(sorted(found, key=lambda part: part.box.lo))
+            return read_parts(connection, array_id, number)
 
     def every_part(self, record: ArrayRecord) -> list[tuple[int, str, int, int | None]]:
         """(id, path, since, until) of all parts the catalog knows of, whatever the version."""
         table = tables.parts
-        query = sa.select(table.c.id, table.c.path, table.c.since, table.c.until).where(table.c.array_id == record.id)
+        columns = (table.c.id, table.c.path, table.c.since, table.c.until)
+        return self._spans(sa.select(*columns).where(table.c.array_id == record.id), "parts")
+
+    def every_vector(self, record: ArrayRecord) -> list[tuple[int, str, int, int | None]]:
+        """(part, file, since, until) of all vectors the catalog knows of."""
+        table, part = tables.vectors, tables.parts
+        columns = (table.c.part_id, table.c.file, table.c.since, table.c.until)
+        joined = sa.select(*columns).join(part, part.c.id == table.c.part_id).where(part.c.array_id == record.id)
+        return self._spans(joined, "vectors")
+
+    def _spans(self, query: sa.Select[Any], what: str) -> list[tuple[int, str, int, int | None]]:
         with self.reading() as connection:
-            return [(row.id, row.path, row.since, row.until) for row in connection.execute(query)]
+            rows = connection.execute(query).all()
+        with damaged_rows(what):
+            return [
+                (key, name, index(since), None if until is None else index(until)) for key, name, since, until in rows
+            ]
 
     def forget_parts(self, ids: Sequence[int]) -> None:
         with self.writing() as connection:
-            for part_id in ids:
-                connection.execute(sa.delete(tables.chunks).where(tables.chunks.c.part_id == part_id))
-                connection.execute(sa.delete(tables.parts).where(tables.parts.c.id == part_id))
+            for start in range(0, len(ids), MOST_PARAMETERS):
+                forget_parts(connection, tables.parts.c.id.in_(list(ids[start : start + MOST_PARAMETERS])))
 
-    def chunks(self, version: VersionRecord, part_ids: Sequence[int] | None = None) -> ChunkStatistics:
-        """The chunk metadata of a version, one row per chunk and part, or of some of its parts."""
-        table = tables.chunks
-        columns = (table.c.chunk, table.c.cells, table.c.bytes, table.c.lo, table.c.hi)
-        query = (
-            sa.select(*columns)
-            .where(alive(table, version.array_id, version.number))
-            .order_by(table.c.chunk, table.c.id)
-        )
-        if part_ids is not None:
-            query = query.where(table.c.part_id.in_(list(part_ids)))
+    def chunks(self, version: VersionRecord) -> ChunkStatistics:
+        """The chunk metadata of a version, one row per chunk and part, of chunks that have live cells."""
+        if version.schema.sparse:
+            return self._chunks(version.array_id, version.number, version.schema.grid)
         with self.reading() as connection:
-            rows = connection.execute(query).all()
-        if not rows:
-            return ChunkStatistics.empty(version.schema.ndim)
-        ordinals, cells, sizes, lows, highs = zip(*rows, strict=True)
-        bounds = [np.frombuffer(b"".join(column), "<i8").reshape(len(rows), -1) for column in (lows, highs)]
-        numbers = [np.array(column, np.int64) for column in (ordinals, cells, sizes)]
-        found = ChunkStatistics(*numbers, *bounds)
-        return found if version.schema.sparse else clipped(found, version)
+            ordinals, sizes, changed = read_dense_chunks(connection, version.array_id, version.number)
+        none = np.zeros((len(ordinals), version.schema.ndim), np.int64)
+        return clip_chunks(ChunkStatistics(ordinals, ordinals, sizes, none, none, changed), version)
+
+    def _read_chunks(self, array_id: int, number: int, grid: ChunkGrid) -> ChunkStatistics:
+        parts = self._parts(array_id, number)
+        if not parts:
+            return ChunkStatistics.empty(grid.ndim)
+        name, folder = self._store(array_id) if any(part.vector for part in parts) else ("", "")
+        pieces = []
+        for part, told in zip(parts, self.indexes(parts, number, grid), strict=True):
+            with vector_failures(f"{name}@{number}", part.path, part.vector):
+                pieces.append(with_live_cells(told, read_rows(folder, part.vector)))
+        return existing_chunks(pieces, grid.ndim)
+
+    def indexes(self, parts: Sequence[Part], number: int, grid: ChunkGrid) -> list[ChunkStatistics]:
+        """The indexes of parts as of a version: all rows of each chunk, and when its live cells last changed."""
+        ids = [part.id for part in parts if part.id is not None and part.vector is not None]
+        with self.reading() as connection:
+            marks = read_marks(connection, ids, number)
+        written = self.written_indexes(parts, grid)
+        return [with_changes(told, marks.get(part.id or 0, [])) for part, told in zip(parts, written, strict=True)]
+
+    def written_indexes(self, parts: Sequence[Part], grid: ChunkGrid) -> list[ChunkStatistics]:
+        """The indexes of parts as they were written; decoded ones are kept, for they never change."""
+        found = {part.path: part.chunks or self._indexes.find(part.path) for part in parts}
+        lacking = {part.id: part for part in parts if part.id is not None and found[part.path] is None}
+        if lacking:
+            with self.reading() as connection:
+                encoded = read_indexes(connection, list(lacking))
+            with damaged_rows("the chunks of a part"):
+                for part_id, part in lacking.items():
+                    decoded = found[part.path] = decode_index(encoded[part_id], grid, part.bytes)
+                    self._indexes.keep(part.path, decoded)
+        return [known for part in parts if (known := found[part.path]) is not None]
+
+    def _store(self, array_id: int) -> tuple[str, str]:
+        """The name of an array, and the folder of its store."""
+        if self.stores is None:
+            raise StoreError("this catalog belongs to no warehouse", hint="Open the warehouse")
+        columns = sa.select(tables.arrays.c.name, tables.arrays.c.directory).where(tables.arrays.c.id == array_id)
+        with self.reading() as connection:
+            row = connection.execute(columns).first()
+        if row is None:
+            raise UnknownNameError("the array was dropped", got=str(array_id))
+        return row.name, place_inside(self.stores, check_directory(row.directory))
 
     def labels(self, version: VersionRecord) -> dict[str, Labels]:
         """The coordinate labels of a version, by dimension."""
@@ -266,6 +356,40 @@ class Catalog:
             of_dimension.append((start, encoded))
         return {dimension: assemble(of_dimension) for dimension, of_dimension in segments.items()}
 
+    # Views
+
+    def views(self) -> list[ViewRecord]:
+        """All views, each after those that it reads; hidden ones, too."""
+        with self.reading() as connection:
+            return view_records(connection) if self._has_views(connection) else []
+
+    def lock_key(self, array_id: int) -> int:
+        """Under which number an array is locked: arrays that views join have one lock, for they change together."""
+        return component_of(array_id, self.views())
+
+    def view_history(self, record: ArrayRecord) -> list[dict[str, Any]]:
+        with self.reading() as connection:
+            return history_of(connection, record.id) if self._has_views(connection) else []
+
+    def view_versions(self, record: ArrayRecord) -> dict[int, dict[int, tuple[int, int]]]:
+        """For each version of a view, from which to which version of each base it holds."""
+        with self.reading() as connection:
+            return held_versions(connection, record.id) if self._has_views(connection) else {}
+
+    def make_view_tables(self) -> None:
+        """A warehouse that was made before there were views gets their tables with its first view."""
+        with self.writing() as connection:
+            tables.metadata.create_all(connection)
+
+    def look_for_views(self) -> None:
+        """Note whether there are tables of views, so that nobody has to ask again."""
+        with self.reading() as connection:
+            self._has_views(connection)
+
+    def _has_views(self, connection: Connection) -> bool:
+        self._views_known = self._views_known or has_views(connection)
+        return self._views_known
+
     # Publishing
 
     def batch_report(self, batch: str) -> str | None:
@@ -273,25 +397,36 @@ class Catalog:
         with self.reading() as connection:
             return connection.scalar(sa.select(tables.batches.c.report).where(tables.batches.c.id == batch))
 
-    def publish(
-        self, changes: Sequence[NewVersion], batch: str | None = None, report: BatchReport | None = None
-    ) -> dict[int, VersionRecord]:
-        """Move the pointers of all changed arrays together; either all new versions are visible or none."""
-        published: dict[int, VersionRecord] = {}
+    def publish(self, news: News) -> dict[str, VersionRecord]:
+        """Make all of it visible together, or none of it; returns the version at which each array is then."""
+        published: dict[str, VersionRecord] = {}
         with self.writing() as connection:
-            for change in changes:
-                published[change.array_id] = publish_one(connection, change, batch)
-            if batch is not None:
-                text = "" if report is None else report({key: v.number for key, v in published.items()})
-                try:
-                    row = {"id": batch, "created": now_microseconds(), "report": text}
-                    connection.execute(sa.insert(tables.batches).values(row))
-                except sa.exc.IntegrityError:
-                    raise ConflictError(
-                        "another process applied a batch of this id meanwhile", got=repr(batch), hint="Nothing was done"
-                    ) from None
+            for lock, name in news.locks:
+                lock.check(connection, name)
+            for record in news.dropped:
+                forget_array(connection, record)
+            for made in news.created:
+                published[made.record.name] = enter_array(connection, made)
+            for name, change in news.changed.items():
+                known = published.get(name)
+                numbered = change if known is None else replace(change, array_id=known.array_id)
+                published[name] = publish_one(connection, numbered, news.batch)
+            enter_views(connection, news.views, published)
+            if news.batch is not None:
+                self._enter_batch(connection, news.batch, news.report(published))
         return published
 
+    def _enter_batch(self, connection: Connection, batch: str, report: str) -> None:
+        try:
+            row = {"id": batch, "created": now_microseconds(), "report": report}
+            connection.execute(sa.insert(tables.batches).values(row))
+        except sa.exc.IntegrityError:
+            what = "another process applied a batch of this id to other arrays meanwhile"
+            raise ConflictError(what, got=repr(batch), hint="Choose another id; nothing was done") from None
+
+
+_FORMAT = "select value from settings where key = 'format'"
+"""As text, because every change asks it."""
 
 _CURRENT = (
     sa.select(tables.arrays, tables.versions)

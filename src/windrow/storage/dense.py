@@ -7,6 +7,7 @@ which is here; writers fork a session, pickle the fork out to where the bytes ar
 from __future__ import annotations
 
 import functools
+import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -14,19 +15,27 @@ from typing import Any
 import icechunk
 import numpy as np
 import zarr
+from zarr.storage import WrapperStore
 
-from windrow.errors import CorruptionError, Error
+from windrow.errors import CorruptionError, Error, MachineError
 from windrow.model.box import Box
 from windrow.model.labels import Labels
 from windrow.model.schema import Attribute, Schema
 from windrow.model.source import Blocks
 from windrow.storage.checksums import snapshot_checksum
 from windrow.storage.dense_layout import is_time, stored_variable
+from windrow.storage.failures import store_failures
+from windrow.storage.places import place_inside
+from windrow.storage.runtimes import use_runtime
 
-icechunk.set_logs_filter("error")  # it warns of concurrent local commits, which the catalog's locks exclude
+PACKAGE = "icechunk"
+_FOLDERS = ("chunks", "manifests", "refs", "snapshots", "transactions")
+"""What an Icechunk repository consists of."""
+
+icechunk.set_logs_filter("off")  # what goes wrong is raised as well; it warns of what the catalog's locks exclude
 
 
-def bounded(schema: Schema, hi: tuple[int, ...]) -> Schema:
+def bound_schema(schema: Schema, hi: tuple[int, ...]) -> Schema:
     """The schema as of a version: growing dimensions end where the version's data ends."""
     ends = zip(schema.dimensions, hi, strict=True)
     return replace(schema, dimensions=tuple(replace(d, hi=max(end, d.lo)) for d, end in ends))
@@ -47,7 +56,7 @@ class DenseSnapshot:
 
     @property
     def schema(self) -> Schema:
-        return bounded(self.growing_schema, self.hi)
+        return bound_schema(self.growing_schema, self.hi)
 
     @property
     def labels(self) -> Mapping[str, Labels]:
@@ -73,6 +82,8 @@ class DenseSnapshot:
             return np.empty(box.shape, dtype)
         try:
             values = np.asarray(stored_variable(self._group(), variable)[box.slices(self.growing_schema.lo)])
+        except MachineError:
+            raise
         except Exception as error:
             raise self._damage(variable, box, error) from error
         return values.view("datetime64[us]") if variable == attribute.name and is_time(attribute) else values
@@ -81,10 +92,13 @@ class DenseSnapshot:
         """Refuse to build on a version whose metadata is damaged: what it hides would be lost in the next one too."""
         try:
             self._group()
+        except MachineError:
+            raise
         except Exception as error:
             raise self._unreadable(error) from error
 
     def _group(self) -> zarr.Group:
+        use_runtime(PACKAGE)  # an open group may have come from the process that this one was forked from
         return _open_snapshot(self.path, self.pointer, self.checksum)
 
     def _damage(self, variable: str, box: Box, error: Exception) -> Error:
@@ -119,6 +133,28 @@ def damaged_chunk(
 
 def open_store(path: str, pointer: str, checksum: str = "") -> Any:
     """The Zarr store of a snapshot, as any Zarr reader takes it, once its metadata has the stated checksum."""
+    place = f"the array's store {path}"
+    with store_failures(place):
+        return _LazyStore(_snapshot_store(path, pointer, checksum), place)
+
+
+class _LazyStore(WrapperStore[Any]):
+    """A store that others keep, and may take along into a forked child, where reading it would never end."""
+
+    def __init__(self, store: Any, place: str) -> None:
+        super().__init__(store)
+        self._place = place
+
+    async def get(self, *arguments: Any, **options: Any) -> Any:
+        use_runtime(PACKAGE)
+        with store_failures(self._place):
+            return await super().get(*arguments, **options)
+
+    def _with_store(self, store: Any) -> _LazyStore:
+        return _LazyStore(store, self._place)
+
+
+def _snapshot_store(path: str, pointer: str, checksum: str) -> Any:
     repository = open_repository(path)
     if checksum and _checksum(repository, path, pointer) != checksum:
         raise CorruptionError("the checksum of the array's metadata is not that of what was written", got=pointer)
@@ -136,10 +172,14 @@ def _checksum(repository: icechunk.Repository, path: str, pointer: str) -> str:
 
 @functools.lru_cache(maxsize=64)
 def _open_snapshot(path: str, pointer: str, checksum: str) -> zarr.Group:
-    return zarr.open_group(open_store(path, pointer, checksum), mode="r", zarr_format=3)
+    return zarr.open_group(_snapshot_store(path, pointer, checksum), mode="r", zarr_format=3)
 
 
 def open_repository(path: str) -> icechunk.Repository:
+    use_runtime(PACKAGE)
+    for folder in _FOLDERS:
+        if os.path.islink(os.path.join(path, folder)):
+            place_inside(path, folder)
     return icechunk.Repository.open(icechunk.local_filesystem_storage(path))
 
 

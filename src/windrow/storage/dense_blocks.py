@@ -18,17 +18,19 @@ from windrow.model.box import Box
 from windrow.model.conform import conform
 from windrow.model.schema import Attribute, Schema
 from windrow.model.source import Blocks, ChangedBlocks, GridSource
-from windrow.storage.dense import damaged_chunk
+from windrow.storage.dense import PACKAGE, damaged_chunk
 from windrow.storage.dense_layout import is_time, stored_variable
 from windrow.storage.failures import store_failures
 from windrow.storage.records import ChunkStatistics
+from windrow.storage.runtimes import use_runtime
 
-Fork = icechunk.ForkSession
+Fork = icechunk.ForkSession | icechunk.Session
+"""What a task writes through: in this process the session itself, elsewhere a fork of it."""
 
 
 @dataclass(frozen=True)
 class BlockWrite:
-    """A task: write ``box`` from ``source``, whose own coordinates are ``shift`` away, through a forked session.
+    """A task: write ``box`` from ``source``, whose own coordinates are ``shift`` away, through a session or its fork.
 
     ``bounds`` are the cells the array has now, which clip its last chunks. Errors name ``title``.
     """
@@ -69,12 +71,13 @@ class _MeasuringStore(WrapperStore[Any]):
 def write_block(task: BlockWrite) -> BlockReceipt:
     """Write one block; its chunks belong to no other task."""
     blocks = task.source.read(task.box.shift([-s for s in task.shift]))
+    use_runtime(PACKAGE)
     store = _MeasuringStore(task.fork.store)
     with store_failures("the array's store"):
         group = zarr.open_group(store, mode="r+", zarr_format=3)
         for attribute in task.schema.attributes:
             if attribute.name in blocks:
-                with _damage_named(task, group, attribute):
+                with _name_damage(task, group, attribute):
                     _write_attribute(group, attribute, blocks, task.box.slices(task.schema.lo))
     if not blocks:
         return BlockReceipt(task.fork, ChunkStatistics.empty(task.schema.ndim), 0)
@@ -84,7 +87,7 @@ def write_block(task: BlockWrite) -> BlockReceipt:
 
 
 @contextmanager
-def _damage_named(task: BlockWrite, group: zarr.Group, attribute: Attribute) -> Iterator[None]:
+def _name_damage(task: BlockWrite, group: zarr.Group, attribute: Attribute) -> Iterator[None]:
     """A write to part of a chunk reads the rest, and so may find damage."""
     try:
         yield

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import math
+import uuid
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import icechunk
 import zarr
@@ -12,12 +16,62 @@ import zarr
 from windrow.model.labels import Labels
 from windrow.model.schema import Schema
 from windrow.storage.checksums import snapshot_checksum
-from windrow.storage.dense import open_repository
+from windrow.storage.dense import PACKAGE, open_repository
 from windrow.storage.dense_blocks import BlockReceipt
 from windrow.storage.dense_layout import create_variables, stored_variable, write_coordinate
 from windrow.storage.failures import store_failures
+from windrow.storage.places import check_no_links
+from windrow.storage.runtimes import use_runtime
 
 BRANCH = "main"
+
+
+MANIFEST_CHUNKS = 2000
+"""A manifest lists about so many chunks, because every change to one of them writes it anew."""
+
+
+@dataclass(frozen=True)
+class Reshape:
+    """A change of an array's extent and labels, in the same commit as what is written into it, where that can be."""
+
+    schema: Schema
+    old_hi: tuple[int, ...]
+    hi: tuple[int, ...]
+    labels: Mapping[str, Labels]
+
+    def apply(self, group: zarr.Group) -> None:
+        """Grow the arrays, and set the labels of dimensions that changed."""
+        if self.hi != self.old_hi:
+            shape = self.schema.box(self.hi).shape
+            for attribute in self.schema.attributes:
+                stored_variable(group, attribute.name).resize(shape)
+                if attribute.has_companion:
+                    stored_variable(group, attribute.companion).resize(shape)
+        for axis, name in enumerate(self.schema.dimension_names):
+            if self.hi[axis] != self.old_hi[axis] or name in self.labels:
+                write_coordinate(group, self.schema, self.hi, axis, self.labels.get(name))
+
+
+def manifest_shape(schema: Schema) -> tuple[int, ...]:
+    """How many chunks along each dimension one manifest lists."""
+    grid = schema.grid
+    shape = [1 if hi is None else count for hi, count in zip(grid.hi, grid.radix, strict=True)]
+    while math.prod(shape) > MANIFEST_CHUNKS:
+        axis = next(axis for axis, count in enumerate(shape) if count > 1)
+        shape[axis] = -(-shape[axis] // 2)
+    for axis in schema.growing:
+        shape[axis] = max(1, MANIFEST_CHUNKS // math.prod(shape))
+    return tuple(shape)
+
+
+def _split_manifests(schema: Schema) -> icechunk.RepositoryConfig:
+    """Stored with the repository, so that every later writer goes by it."""
+    sizes: dict[Any, int] = {
+        icechunk.ManifestSplitDimCondition.Axis(axis): n for axis, n in enumerate(manifest_shape(schema))
+    }
+    every = icechunk.ManifestSplitCondition.AnyArray()
+    splitting = icechunk.ManifestSplittingConfig.from_dict({every: sizes})
+    return icechunk.RepositoryConfig(manifest=icechunk.ManifestConfig(splitting=splitting))
 
 
 class DenseStore:
@@ -34,9 +88,11 @@ class DenseStore:
         metadata: Mapping[str, Mapping[str, str]],
     ) -> str:
         """Lay out the arrays of an empty version and return its pointer."""
+        use_runtime(PACKAGE)
         with store_failures(f"the array's store {self.path}"):
             Path(self.path).mkdir(parents=True, exist_ok=True)
-            repository = icechunk.Repository.create(icechunk.local_filesystem_storage(self.path))
+            storage = icechunk.local_filesystem_storage(self.path)
+            repository = icechunk.Repository.create(storage, config=_split_manifests(schema))
             session = repository.writable_session(BRANCH)
             group = zarr.open_group(session.store, mode="a", zarr_format=3)
             create_variables(group, schema, hi, metadata)
@@ -44,85 +100,89 @@ class DenseStore:
                 write_coordinate(group, schema, hi, axis, labels.get(name))
             return self._commit(repository, session, "create")
 
-    def recover(self, pointer: str) -> None:
-        """Make the store's head the published version: a writer that died may have left it ahead."""
-        with store_failures("the array's store"):
+    def recover(self, pointer: str) -> str:
+        """Make the store's head the published version, and return it: a writer that died may have left it ahead."""
+        with store_failures(f"the array's store {self.path}"):
             repository = open_repository(self.path)
             head = repository.lookup_branch(BRANCH)
             if head != pointer:
                 repository.reset_branch(BRANCH, pointer, from_snapshot_id=head)
+            return pointer
 
-    def reshape(
-        self, schema: Schema, old_hi: tuple[int, ...], hi: tuple[int, ...], labels: Mapping[str, Labels]
-    ) -> None:
-        """Grow the arrays to ``hi``, and set the labels of dimensions that changed."""
-        with store_failures("the array's store"):
-            repository = open_repository(self.path)
-            session = repository.writable_session(BRANCH)
-            group = zarr.open_group(session.store, mode="r+", zarr_format=3)
-            if hi != old_hi:
-                shape = schema.box(hi).shape
-                for attribute in schema.attributes:
-                    stored_variable(group, attribute.name).resize(shape)
-                    if attribute.has_companion:
-                        stored_variable(group, attribute.companion).resize(shape)
-            for axis, name in enumerate(schema.dimension_names):
-                if hi[axis] != old_hi[axis] or name in labels:
-                    write_coordinate(group, schema, hi, axis, labels.get(name))
+    def reshape(self, change: Reshape) -> None:
+        """Change extent and labels in a commit of its own."""
+        repository, session = self.begin(change)
+        with store_failures(f"the array's store {self.path}"):
             self._commit(repository, session, "reshape")
 
     def rechunk(self, schema: Schema, hi: tuple[int, ...], metadata: Mapping[str, Mapping[str, str]]) -> None:
         """Replace the arrays by empty ones with the schema's chunk sizes, for a compaction to fill."""
-        repository = open_repository(self.path)
-        session = repository.writable_session(BRANCH)
-        create_variables(zarr.open_group(session.store, mode="r+", zarr_format=3), schema, hi, metadata)
-        self._commit(repository, session, "rechunk")
+        with store_failures(f"the array's store {self.path}"):
+            repository = open_repository(self.path)
+            session = repository.writable_session(BRANCH)
+            create_variables(zarr.open_group(session.store, mode="r+", zarr_format=3), schema, hi, metadata)
+            self._commit(repository, session, "rechunk")
 
-    def begin(self) -> tuple[icechunk.Repository, icechunk.Session]:
-        repository = open_repository(self.path)
-        return repository, repository.writable_session(BRANCH)
+    def begin(self, change: Reshape | None = None) -> tuple[icechunk.Repository, icechunk.Session]:
+        """A session to write in, with the extent and labels changed that its writes need."""
+        with store_failures(f"the array's store {self.path}"):
+            repository = open_repository(self.path)
+            session = repository.writable_session(BRANCH)
+            if change is not None:
+                change.apply(zarr.open_group(session.store, mode="r+", zarr_format=3))
+            return repository, session
 
     def finish(
         self, repository: icechunk.Repository, session: icechunk.Session, receipts: Iterable[BlockReceipt], message: str
     ) -> str:
         """Merge what the tasks wrote and commit it: a new pointer, which nobody sees before it is published."""
-        with store_failures("the array's store"):
-            forks = [receipt.fork for receipt in receipts]
+        with store_failures(f"the array's store {self.path}"):
+            forks = [receipt.fork for receipt in receipts if isinstance(receipt.fork, icechunk.ForkSession)]
             if forks:
                 session.merge(*forks)
             return self._commit(repository, session, message)
 
     def head(self) -> str:
-        return open_repository(self.path).lookup_branch(BRANCH)
+        with store_failures(f"the array's store {self.path}"):
+            return open_repository(self.path).lookup_branch(BRANCH)
 
     def _commit(self, repository: icechunk.Repository, session: icechunk.Session, message: str) -> str:
         if not session.has_uncommitted_changes:
             return repository.lookup_branch(BRANCH)
         return session.commit(message)
 
-    def pin(self, pointer: str) -> str:
-        """Tag a snapshot, or garbage collection would not know that it can still be read; returns its checksum."""
-        with store_failures("the array's store"):
-            repository = open_repository(self.path)
-            try:
-                repository.create_tag(_tag(pointer), pointer)
-            except icechunk.IcechunkError as error:
-                if "already exists" not in str(error):
-                    raise
-            return snapshot_checksum(repository, self.path, pointer)
+    def checksum(self, pointer: str) -> str:
+        """A digest of a snapshot's metadata, taken before it is published."""
+        with store_failures(f"the array's store {self.path}"):
+            return snapshot_checksum(open_repository(self.path), self.path, pointer)
 
     def collect(self, kept: Iterable[str], current: str) -> int:
-        """Remove what no kept snapshot needs; returns the bytes freed."""
+        """Remove what no kept snapshot needs; returns the bytes freed.
+
+        Published snapshots are ancestors of the branch, so that they are kept without being named; what is older than
+        the oldest kept one is cut off. What is kept is the caller's word alone: tags are made to fit it.
+        """
+        check_no_links(self.path)
         self.recover(current)
-        with store_failures("the array's store"):
+        with store_failures(f"the array's store {self.path}"):
             repository = open_repository(self.path)
-            wanted = {_tag(pointer) for pointer in kept}
-            for tag in repository.list_tags() - wanted:
-                repository.delete_tag(tag)
-            now = datetime.now(UTC)
-            repository.expire_snapshots(now)
-            return int(repository.garbage_collect(now).bytes_deleted)
+            wanted = set(kept) | {current}
+            ancestors = {snapshot.id: snapshot.written_at for snapshot in repository.ancestry(branch=BRANCH)}
+            _keep_by_tags(repository, wanted - set(ancestors))
+            repository.expire_snapshots(min(ancestors[pointer] for pointer in wanted & set(ancestors)))
+            return int(repository.garbage_collect(datetime.now(UTC)).bytes_deleted)
 
 
-def _tag(pointer: str) -> str:
-    return f"windrow-{pointer}"
+def _keep_by_tags(repository: icechunk.Repository, pointers: set[str]) -> None:
+    """Let tags name these snapshots and no others.
+
+    Earlier windrows cut the branch off behind every version, and kept the versions before by tags alone.
+    """
+    missing = set(pointers)
+    for tag in repository.list_tags():
+        if repository.lookup_tag(tag) in missing:
+            missing.discard(repository.lookup_tag(tag))
+        else:
+            repository.delete_tag(tag)
+    for pointer in missing:
+        repository.create_tag(f"windrow-{uuid.uuid4().hex}", pointer)

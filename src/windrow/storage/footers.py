@@ -1,13 +1,12 @@
 """Footers of parts: where a part's row groups are and what cells they hold, checked before Arrow sees them.
 
 Parts never change, so footers that were found whole are kept: a read of a small box then costs hardly more than the
-row groups it needs. A file that changed after all, by its size or time, is checked anew.
+row groups it needs. A file whose size or time has changed is checked again.
 """
 
 from __future__ import annotations
 
 import functools
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -16,6 +15,7 @@ import numpy as np
 
 from windrow.model.box import Box
 from windrow.storage.checksums import footer_checksum
+from windrow.storage.places import check_no_link
 from windrow.storage.records import Int64Array
 
 if TYPE_CHECKING:
@@ -41,6 +41,12 @@ class Footer:
         highest = np.array([[column.max for column in group] for group in columns], np.int64)
         return lowest, highest
 
+    @functools.cached_property
+    def starts(self) -> Int64Array:
+        """The number of each row group's first row."""
+        rows = [self.metadata.row_group(group).num_rows for group in range(self.metadata.num_row_groups)]
+        return np.concatenate([np.zeros(1, np.int64), np.cumsum(rows, dtype=np.int64)[:-1]])
+
     def chunks(self, group: int) -> tuple[int, int]:
         """The ordinals of a row group's first and last chunk."""
         lowest, highest = self.bounds
@@ -58,12 +64,12 @@ class Footer:
 
 def read_footer(path: str, checksum: int, ndim: int) -> Footer:
     """The footer of a part; an OSError if it is not the one that was written."""
-    status = os.stat(path)
-    return _checked(path, checksum, ndim, status.st_size, status.st_mtime_ns)
+    status = check_no_link(path)
+    return _check_footer(path, checksum, ndim, status.st_size, status.st_mtime_ns)
 
 
 @functools.lru_cache(FOOTERS_KEPT)
-def _checked(path: str, checksum: int, ndim: int, _size: int, _modified: int) -> Footer:
+def _check_footer(path: str, checksum: int, ndim: int, _size: int, _modified: int) -> Footer:
     import pyarrow.parquet as pq
 
     # Arrow may end the process over a damaged footer, so it only gets to see whole ones.

@@ -1,21 +1,25 @@
-"""One writer at a time for each array, by a row in the catalog.
+"""One writer at a time for each array, and one maker for each new name, by a row in the catalog.
 
 A lock names its holder's host and process. A holder whose process is gone is passed over at once on its own host; a
-holder on another host is passed over when its heartbeat has been silent for a minute.
+holder on another host is passed over when its heartbeat has been silent for a minute. Whoever was passed over can
+publish nothing any more: publishing looks whether the row is still there.
 """
 
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import os
 import socket
 import threading
 import time
 import uuid
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import psutil
 import sqlalchemy as sa
+from sqlalchemy.engine import Connection
 
 from windrow.errors import ConflictError, Error
 from windrow.storage.catalog import Catalog
@@ -30,7 +34,12 @@ _given_back: set[str] = set()
 """Tokens of locks that this process has let go of and that could not be deleted yet."""
 
 
-def _process_started(process: int) -> int:
+def name_key(name: str) -> int:
+    """Under which number the lock of a name that has no array yet is kept: negative, as no array's number is."""
+    return -1 - int.from_bytes(hashlib.blake2b(name.encode(), digest_size=7).digest())
+
+
+def process_started(process: int) -> int:
     """When a process began, to tell it from a later one with the same number; 0 if there is none."""
     try:
         status = psutil.Process(process)
@@ -39,9 +48,31 @@ def _process_started(process: int) -> int:
         return 0
 
 
+@contextlib.contextmanager
+def locked(catalog: Catalog, key: int, name: str, timeout: float) -> Iterator[ArrayLock]:
+    """Hold a lock for a while; it is given back however the while ends, also while the lock is being taken."""
+    lock = ArrayLock(catalog, key)
+    try:
+        yield lock.acquire(name, timeout)
+    finally:
+        lock.release()
+
+
+@contextlib.contextmanager
+def locked_array(catalog: Catalog, array_id: int, name: str, timeout: float) -> Iterator[ArrayLock]:
+    """Hold the lock of an array, which is that of all arrays that views join with it."""
+    while True:
+        key = catalog.lock_key(array_id)
+        with locked(catalog, key, name, timeout) as lock:
+            if catalog.lock_key(array_id) == key:
+                yield lock
+                return
+        # A view was made or dropped while we waited.
+
+
 @dataclass
 class ArrayLock:
-    """A held lock; ``release`` gives it back."""
+    """A lock on an array, or on a name that is to have one; ``release`` gives it back, also if it was never taken."""
 
     catalog: Catalog
     array_id: int
@@ -64,6 +95,16 @@ class ArrayLock:
         threading.Thread(target=self._beat, name=f"windrow-lock-{name}", daemon=True).start()
         return self
 
+    def check(self, connection: Connection, name: str) -> None:
+        """Refuse to publish if the lock was passed over: what was built on it may be collected by now."""
+        row = connection.execute(sa.select(locks.c.token).where(locks.c.array_id == self.array_id)).first()
+        if row is None or row.token != self.token:
+            raise ConflictError(
+                f"the lock on {name} was lost while this write was under way",
+                got="no sign of life for too long, so that others went on without it",
+                hint="Write again; nothing was changed",
+            )
+
     def release(self) -> None:
         """Give the lock back, now or, if the catalog cannot be written, as soon as it can be again."""
         self._released.set()
@@ -71,7 +112,13 @@ class ArrayLock:
         try:
             self._delete()
         except Error:  # a full disk, say: the array's next writer must not wait for this one
-            threading.Thread(target=self._delete_later, name="windrow-unlock", daemon=True).start()
+            self.abandon()
+
+    def abandon(self) -> None:
+        """Give the lock back by the next who wants it, where there is no time to do it now."""
+        self._released.set()
+        _given_back.add(self.token)
+        threading.Thread(target=self._delete_later, name="windrow-unlock", daemon=True).start()
 
     def _delete(self) -> None:
         with self.catalog.writing() as connection:
@@ -93,18 +140,19 @@ class ArrayLock:
 
     def _take(self) -> str | None:
         with self.catalog.writing() as connection:
-            row = connection.execute(sa.select(locks).where(locks.c.array_id == self.array_id)).first()
-            if row is not None:
-                if row.token not in _given_back and is_alive(row.host, row.process, row.process_started, row.heartbeat):
+            # Those of dead holders go, whatever they are on: a name that is never made would keep its lock for ever.
+            for row in connection.execute(sa.select(locks)).all():
+                if row.token in _given_back or not is_alive(row.host, row.process, row.process_started, row.heartbeat):
+                    connection.execute(sa.delete(locks).where(locks.c.token == row.token))
+                elif row.array_id == self.array_id:
                     return f"process {row.process} on {row.host}"
-                connection.execute(sa.delete(locks).where(locks.c.token == row.token))
             connection.execute(
                 sa.insert(locks).values(
                     array_id=self.array_id,
                     token=self.token,
                     host=socket.gethostname(),
                     process=os.getpid(),
-                    process_started=_process_started(os.getpid()),
+                    process_started=process_started(os.getpid()),
                     heartbeat=now_microseconds(),
                 )
             )
@@ -122,7 +170,7 @@ def is_alive(host: str, process: int, started: int, heartbeat: int) -> bool:
     if host == socket.gethostname():
         try:
             # Start times are derived from the clock, which may have been set meanwhile: allow two seconds.
-            return abs(_process_started(process) - started) <= 200
+            return abs(process_started(process) - started) <= 200
         except psutil.AccessDenied:  # another user's process, which is there
             return True
     return now_microseconds() - heartbeat < SILENT_SECONDS * 1_000_000

@@ -1,22 +1,97 @@
-"""What publishing one array's next version writes into the catalog's tables."""
+"""What publishing writes into the catalog's tables: arrays that are made or dropped, and new versions."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from typing import Any
+from typing import Protocol
 
-import numpy as np
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from windrow.errors import ConflictError
+from windrow.errors import ConflictError, SchemaError
+from windrow.model.labels import Labels
 from windrow.storage import tables
-from windrow.storage.records import ChunkStatistics, NewVersion, Part, VersionRecord
-from windrow.storage.rows import assemble, pack, version_row
+from windrow.storage.chunks.rows import forget_parts, publish_dense_chunks, publish_parts
+from windrow.storage.records import ArrayRecord, NewVersion, VersionRecord
+from windrow.storage.rows import assemble, now_microseconds, version_row
+from windrow.storage.view_rows import ViewChange, forget_view
 
 LABEL_SEGMENTS = 32
 """After so many label changes the next one is stored whole, so that reading labels stays quick."""
+
+
+class HeldLock(Protocol):
+    """What a transaction holds an array by."""
+
+    def check(self, connection: Connection, name: str) -> None: ...
+
+
+@dataclass(frozen=True)
+class NewArray:
+    """An array that is to be entered, with its version 0."""
+
+    record: ArrayRecord
+    version: VersionRecord
+    labels: Mapping[str, Labels]
+
+
+@dataclass(frozen=True)
+class News:
+    """All that one transaction makes visible; ``before`` are the versions that its arrays had."""
+
+    locks: Sequence[tuple[HeldLock, str]]
+    dropped: Sequence[ArrayRecord] = ()
+    created: Sequence[NewArray] = ()
+    changed: Mapping[str, NewVersion] = field(default_factory=dict)
+    before: dict[str, int] = field(default_factory=dict)
+    batch: str | None = None
+    views: Sequence[ViewChange] = ()
+    maintained: frozenset[str] = frozenset()
+    """Arrays that only followed: whoever sends the batch again does not name them."""
+
+    def report(self, published: Mapping[str, VersionRecord]) -> str:
+        """What is kept of a batch with an id: what it is a replay of, if it comes again."""
+        known = {*self.before, *self.changed, *(made.record.name for made in self.created)} - self.maintained
+        versions = self.before | {name: version.number for name, version in published.items() if name in known}
+        unchanged = [name for name in self.before if name not in published]
+        dropped = [record.name for record in self.dropped]
+        return json.dumps({"versions": versions, "unchanged": unchanged, "dropped": dropped})
+
+
+def enter_array(connection: Connection, made: NewArray) -> VersionRecord:
+    """Enter a new array with its version 0."""
+    record = made.record
+    values = {
+        "name": record.name,
+        "directory": record.directory,
+        "kind": "sparse" if record.sparse else "dense",
+        "gridding": record.gridding,
+        "metadata": json.dumps({k: dict(v) for k, v in record.metadata.items()}),
+    }
+    try:
+        inserted = connection.execute(sa.insert(tables.arrays).values(values))
+    except sa.exc.IntegrityError:  # made by a windrow that does not lock names
+        raise SchemaError("an array of that name exists", got=repr(record.name), hint="Drop it first") from None
+    array_id = int(inserted.inserted_primary_key[0])  # type: ignore[index]
+    connection.execute(sa.insert(tables.versions).values(version_row(made.version, array_id)))
+    for name, of_dimension in made.labels.items():
+        row = {"array_id": array_id, "dimension": name, "since": 0, "start": 0}
+        connection.execute(sa.insert(tables.labels).values(row | {"encoded": of_dimension.to_bytes()}))
+    return replace(made.version, array_id=array_id)
+
+
+def forget_array(connection: Connection, record: ArrayRecord) -> None:
+    """Forget an array; its directory is remembered as trash until it is removed."""
+    connection.execute(sa.insert(tables.trash).values(directory=record.directory))
+    # Explicit, because not every database was created with its cascades switched on.
+    forget_view(connection, record.id)
+    forget_parts(connection, tables.parts.c.array_id == record.id)
+    for table in (tables.labels, tables.dense_chunks, tables.versions):
+        connection.execute(sa.delete(table).where(table.c.array_id == record.id))
+    connection.execute(sa.delete(tables.arrays).where(tables.arrays.c.id == record.id))
 
 
 def publish_one(connection: Connection, change: NewVersion, batch: str | None) -> VersionRecord:
@@ -32,82 +107,21 @@ def publish_one(connection: Connection, change: NewVersion, batch: str | None) -
             hint="Write again",
         )
     number = newest.number + 1
-    if change.replaces_all_chunks:
-        _end(connection, tables.chunks, number, tables.chunks.c.array_id == change.array_id)
-    if change.dense_chunks is not None:
-        _replace_dense_chunks(connection, change.array_id, number, change.dense_chunks)
-    _end_parts(connection, change.removed_parts, number)
-    for part in change.added_parts:
-        _add_part(connection, change.array_id, number, part)
-    _add_labels(connection, change, number)
-    cells, size = _totals(connection, change.array_id, change.added_parts, change.removed_parts, newest)
+    cells, size = publish_parts(connection, change, number, (newest.cells, newest.bytes))
     if change.dense_chunks is not None or change.replaces_all_chunks:
-        cells, size = change.schema.box(change.hi).size, _dense_bytes(connection, change.array_id)
+        cells, size = change.schema.box(change.hi).size, publish_dense_chunks(connection, change, number)
+    _add_labels(connection, change, number)
     version = VersionRecord(
         change.array_id, number, change.pointer, change.schema, change.hi, change.operation, batch,
-        datetime.now(UTC), cells, size, change.checksum,
+        _time_after(newest.created), cells, size, change.checksum,
     )  # fmt: skip
     connection.execute(sa.insert(table).values(version_row(version, change.array_id)))
     return version
 
 
-def _end(connection: Connection, table: sa.Table, number: int, where: sa.ColumnElement[bool]) -> None:
-    connection.execute(sa.update(table).where(where & table.c.until.is_(None)).values(until=number))
-
-
-def _end_parts(connection: Connection, ids: Sequence[int], number: int) -> None:
-    if ids:
-        by_part = sa.update(tables.parts).where(tables.parts.c.id == sa.bindparam("ended")).values(until=number)
-        by_chunk = sa.update(tables.chunks).where(tables.chunks.c.part_id == sa.bindparam("ended")).values(until=number)
-        rows = [{"ended": part_id} for part_id in ids]
-        connection.execute(by_part, rows)
-        connection.execute(by_chunk, rows)
-
-
-def _replace_dense_chunks(connection: Connection, array_id: int, number: int, chunks: ChunkStatistics) -> None:
-    if not len(chunks):
-        return
-    table = tables.chunks
-    ended = (table.c.array_id == array_id) & (table.c.chunk == sa.bindparam("ordinal")) & table.c.until.is_(None)
-    connection.execute(
-        sa.update(table).where(ended).values(until=number), [{"ordinal": int(o)} for o in chunks.ordinals]
-    )
-    connection.execute(sa.insert(table), _chunk_rows(array_id, number, chunks, None))
-
-
-def _add_part(connection: Connection, array_id: int, number: int, part: Part) -> None:
-    row = {
-        "array_id": array_id,
-        "path": part.path,
-        "since": number,
-        "cells": part.cells,
-        "bytes": part.bytes,
-        "checksum": part.checksum,
-        "lo": pack(part.box.lo),
-        "hi": pack(part.box.hi),
-    }
-    inserted = connection.execute(sa.insert(tables.parts).values(row))
-    part_id = int(inserted.inserted_primary_key[0])  # type: ignore[index]
-    if part.chunks is not None and len(part.chunks):
-        connection.execute(sa.insert(tables.chunks), _chunk_rows(array_id, number, part.chunks, part_id))
-
-
-def _chunk_rows(array_id: int, number: int, chunks: ChunkStatistics, part_id: int | None) -> list[dict[str, Any]]:
-    lows, highs = (np.ascontiguousarray(bounds, "<i8") for bounds in (chunks.lo, chunks.hi))
-    columns = zip(chunks.ordinals.tolist(), chunks.cells.tolist(), chunks.bytes.tolist(), lows, highs, strict=True)
-    return [
-        {
-            "array_id": array_id,
-            "part_id": part_id,
-            "chunk": ordinal,
-            "since": number,
-            "cells": cells,
-            "bytes": size,
-            "lo": lo.tobytes(),
-            "hi": hi.tobytes(),
-        }
-        for ordinal, cells, size, lo, hi in columns
-    ]
+def _time_after(created: int) -> datetime:
+    """Now, or right after the version before if the clock was set back since: "as of" goes by these times."""
+    return datetime.fromtimestamp(max(now_microseconds(), created + 1) / 1_000_000, UTC)
 
 
 def _add_labels(connection: Connection, change: NewVersion, number: int) -> None:
@@ -125,22 +139,3 @@ def _add_labels(connection: Connection, change: NewVersion, number: int) -> None
                 start, encoded = 0, assemble(segments[newest_whole:]).to_bytes()
         row = {"array_id": change.array_id, "dimension": label.dimension, "since": number, "start": start}
         connection.execute(sa.insert(table).values(row | {"encoded": encoded}))
-
-
-def _totals(
-    connection: Connection, array_id: int, added: Sequence[Part], removed: Sequence[int], newest: Any
-) -> tuple[int, int]:
-    """Cells and bytes after adding and removing parts, from those of the version before."""
-    cells = newest.cells + sum(part.cells for part in added)
-    size = newest.bytes + sum(part.bytes for part in added)
-    for part_id in removed:
-        columns = sa.select(tables.parts.c.cells, tables.parts.c.bytes)
-        row = connection.execute(columns.where(tables.parts.c.id == part_id)).one()
-        cells, size = cells - row.cells, size - row.bytes
-    return cells, size
-
-
-def _dense_bytes(connection: Connection, array_id: int) -> int:
-    table = tables.chunks
-    alive = (table.c.array_id == array_id) & table.c.until.is_(None)
-    return int(connection.scalar(sa.select(sa.func.coalesce(sa.func.sum(table.c.bytes), 0)).where(alive)) or 0)

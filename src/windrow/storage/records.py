@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from windrow.model.box import Box
 from windrow.model.schema import Schema
+from windrow.storage.places import check_name_inside
 
 Int64Array = npt.NDArray[np.int64]
 
@@ -51,13 +52,19 @@ class VersionRecord:
 
 @dataclass(frozen=True)
 class ChunkStatistics:
-    """Chunk metadata in columns: for each chunk its ordinal, cells, stored bytes and the bounds of its cells."""
+    """Chunk metadata in columns: for each chunk its ordinal, cells, stored bytes, the bounds of its cells, and the
+    version in which its cells last changed (0 as long as that is not known)."""
 
     ordinals: Int64Array
     cells: Int64Array
     bytes: Int64Array
     lo: Int64Array  # (chunks, dimensions)
     hi: Int64Array
+    changed: Int64Array = field(default_factory=lambda: np.empty(0, np.int64))
+
+    def __post_init__(self) -> None:
+        if len(self.changed) != len(self.ordinals):
+            object.__setattr__(self, "changed", np.zeros(len(self.ordinals), np.int64))
 
     def __len__(self) -> int:
         return len(self.ordinals)
@@ -82,6 +89,29 @@ class ChunkStatistics:
         overlapping: npt.NDArray[np.bool_] = (self.lo <= np.array(box.hi)) & (self.hi >= np.array(box.lo))
         return np.asarray(overlapping.all(axis=1))
 
+    def cells_in(self, box: Box) -> int:
+        """About how many cells lie in a box, if those of a chunk lie evenly within its bounds; 0 only if none do."""
+        if not len(self) or box.is_empty:
+            return 0
+        common = np.minimum(self.hi, np.array(box.hi)) - np.maximum(self.lo, np.array(box.lo)) + 1
+        inside = np.flatnonzero((common > 0).all(axis=1))
+        shares = (common[inside] / (self.hi[inside] - self.lo[inside] + 1)).prod(axis=1)
+        return int(np.ceil(shares * self.cells[inside]).sum())
+
+    def coarsened(self, most: int) -> ChunkStatistics:
+        """The same in at most so many rows, each of chunks that follow one another, for estimates alone."""
+        if len(self) <= most:
+            return self
+        starts = np.arange(0, len(self), -(-len(self) // most))
+        return ChunkStatistics(
+            self.ordinals[starts],
+            np.add.reduceat(self.cells, starts),
+            np.add.reduceat(self.bytes, starts),
+            np.minimum.reduceat(self.lo, starts, axis=0),
+            np.maximum.reduceat(self.hi, starts, axis=0),
+            np.maximum.reduceat(self.changed, starts),
+        )
+
     def merged(self) -> ChunkStatistics:
         """One row per chunk: a sparse chunk may lie in several parts."""
         if not len(self):
@@ -95,30 +125,63 @@ class ChunkStatistics:
             np.add.reduceat(sorted_.bytes, starts),
             np.minimum.reduceat(sorted_.lo, starts, axis=0),
             np.maximum.reduceat(sorted_.hi, starts, axis=0),
+            np.maximum.reduceat(sorted_.changed, starts),
         )
 
 
 @dataclass(frozen=True)
+class Vector:
+    """Which rows of a part are dead: a piece of a vectors file, or the bytes themselves before they are in a file."""
+
+    dead: int
+    file: str = ""
+    start: int = 0
+    length: int = 0
+    encoded: bytes = b""
+
+    def __post_init__(self) -> None:
+        if self.file:
+            check_name_inside(self.file, "a vectors file")
+
+
+@dataclass(frozen=True)
 class Part:
-    """One Parquet file of a sparse array: a contiguous range of chunks."""
+    """One Parquet file of a sparse array: rows in the order of chunks ``first`` to ``last``, some of them dead."""
 
     path: str
     cells: int
+    """Its rows, dead ones included."""
     bytes: int
     checksum: int
     box: Box
-    chunks: ChunkStatistics | None = None  # present when fresh from a writer, absent when listed by the catalog
+    chunks: ChunkStatistics | None = field(default=None, compare=False)
+    """Set by the writer of a part; None for parts that the catalog lists."""
     id: int | None = None
+    first: int = 0
+    last: int = 0
+    run: int = 0
+    """0 for a base part; parts of one run over the base parts share another number."""
+    vector: Vector | None = None
+    spent: int = 0
+    """Bytes of all vectors written for it so far."""
+
+    def __post_init__(self) -> None:
+        check_name_inside(self.path, "a part's file")  # whoever made the catalog may have written anything
+
+    @property
+    def live(self) -> int:
+        """How many of its cells are alive."""
+        return self.cells - (0 if self.vector is None else self.vector.dead)
 
 
 def parts_touching(parts: Sequence[Part], box: Box) -> list[Part]:
-    """Those parts that may hold cells in ``box``: one comparison for all, because an array may have thousands."""
+    """Those parts that may hold live cells in ``box``: one comparison for all, because there may be thousands."""
     if not parts or box.is_empty:
         return []
     lo = np.array([part.box.lo for part in parts])
     hi = np.array([part.box.hi for part in parts])
     overlapping = ((lo <= np.array(box.hi)) & (hi >= np.array(box.lo))).all(axis=1)
-    return [parts[index] for index in np.flatnonzero(overlapping).tolist()]
+    return [parts[index] for index in np.flatnonzero(overlapping).tolist() if parts[index].live]
 
 
 @dataclass(frozen=True)
@@ -128,6 +191,14 @@ class LabelChange:
     dimension: str
     start: int
     encoded: bytes
+
+
+@dataclass(frozen=True)
+class Marked:
+    """A part that was there before and has another vector now, and the chunks in which cells died of a change."""
+
+    part: Part
+    chunks: Int64Array
 
 
 @dataclass(frozen=True)
@@ -144,5 +215,6 @@ class NewVersion:
     replaces_all_chunks: bool = False
     added_parts: tuple[Part, ...] = ()
     removed_parts: tuple[int, ...] = ()
+    marked_parts: tuple[Marked, ...] = ()
     labels: tuple[LabelChange, ...] = ()
     checksum: str = ""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import json
+import operator
 import time
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -15,8 +16,12 @@ import sqlalchemy as sa
 from windrow.errors import SchemaError, StoreError
 from windrow.model.labels import Labels
 from windrow.model.notation import parse_schema
-from windrow.model.schema import Schema
+from windrow.model.schema import Schema, check_name
+from windrow.storage.failures import damaged_rows
+from windrow.storage.places import check_directory
 from windrow.storage.records import ArrayRecord, ChunkStatistics, VersionRecord
+
+_KINDS = {"dense": False, "sparse": True}
 
 
 def now_microseconds() -> int:
@@ -37,13 +42,16 @@ def pack(bounds: Sequence[int]) -> bytes:
 
 
 def unpack_all(packed: Sequence[bytes]) -> list[tuple[int, ...]]:
-    bounds = np.frombuffer(b"".join(packed), "<i8").reshape(len(packed), -1) if packed else np.empty((0, 0))
-    return list(map(tuple, bounds.tolist()))
+    with damaged_rows("the bounds of parts"):
+        bounds = np.frombuffer(b"".join(packed), "<i8").reshape(len(packed), -1) if packed else np.empty((0, 0))
+        return list(map(tuple, bounds.tolist()))
 
 
 def array_record(row: Any) -> ArrayRecord:
-    metadata = json.loads(row.metadata)
-    return ArrayRecord(row.id, row.name, row.directory, row.kind == "sparse", row.gridding, metadata)
+    with damaged_rows("an array"):
+        metadata = {key: dict(value) for key, value in json.loads(row.metadata).items()}
+        check_name(row.name, "an array")
+        return ArrayRecord(row.id, row.name, check_directory(row.directory), _KINDS[row.kind], row.gridding, metadata)
 
 
 def version_row(version: VersionRecord, array_id: int) -> dict[str, Any]:
@@ -63,13 +71,24 @@ def version_row(version: VersionRecord, array_id: int) -> dict[str, Any]:
 
 
 def version_record(row: Any, sparse: bool) -> VersionRecord:
-    schema = _schema(row.schema, sparse)
-    created = datetime.fromtimestamp(row.created / 1_000_000, UTC)
-    hi = tuple(json.loads(row.hi))
-    return VersionRecord(
-        row.array_id, row.number, row.pointer, schema, hi, row.operation, row.batch, created, row.cells, row.bytes,
-        row.checksum,
-    )  # fmt: skip
+    with damaged_rows("a version"):
+        schema = _schema(row.schema, sparse)
+        created = datetime.fromtimestamp(row.created / 1_000_000, UTC)
+        hi = tuple(map(operator.index, json.loads(row.hi)))
+        schema.box(hi)
+        operation, checksum = check_text(row.operation), check_text(row.checksum)
+        numbers = (operator.index(value) for value in (row.array_id, row.number, row.cells, row.bytes))
+        array_id, number, cells, size = numbers
+        return VersionRecord(
+            array_id, number, check_text(row.pointer), schema, hi, operation, row.batch, created, cells, size, checksum
+        )
+
+
+def check_text(value: object) -> str:
+    """A text of the catalog's; SQLite holds anything in any column."""
+    if not isinstance(value, str):
+        raise TypeError(f"{value!r} is no text")
+    return value
 
 
 @functools.lru_cache(maxsize=256)
@@ -81,18 +100,23 @@ def _schema(text: str, sparse: bool) -> Schema:
 
 
 def assemble(segments: Sequence[tuple[int, bytes]]) -> Labels:
-    """A dimension's labels from the pieces in which they were set, the first of which begins them."""
-    result = Labels.from_bytes(segments[0][1])
-    for start, encoded in segments[1:]:
-        piece = Labels.from_bytes(encoded)
-        result = result.concat(piece) if start == len(result) else result.replaced(start, piece.values)
-    return result
+    """A dimension's labels, joined from the pieces in which they were set: each holds all from its start on."""
+    with damaged_rows("labels"):
+        result = Labels.from_bytes(segments[0][1])
+        for start, encoded in segments[1:]:
+            piece = Labels.from_bytes(encoded)
+            result = result.slice(0, start).concat(piece) if start else piece
+        return result
 
 
-def clipped(chunks: ChunkStatistics, version: VersionRecord) -> ChunkStatistics:
+def clip_chunks(chunks: ChunkStatistics, version: VersionRecord) -> ChunkStatistics:
     """Dense chunks with the cells they have in this version: a dimension may have grown since they were written."""
+    if not len(chunks):
+        return chunks
     grid, box = version.schema.grid, version.box
-    boxes = [grid.box_of(grid.key(ordinal)) & box for ordinal in chunks.ordinals.tolist()]
-    cells = np.array([chunk.size for chunk in boxes], np.int64)
-    lo, hi = (np.array([getattr(chunk, end) for chunk in boxes], np.int64) for end in ("lo", "hi"))
-    return ChunkStatistics(chunks.ordinals, cells, chunks.bytes, lo, hi)
+    keys = [chunks.ordinals // stride % count for stride, count in zip(grid.strides, grid.radix, strict=True)]
+    corners = [start + key * size for start, key, size in zip(grid.lo, keys, grid.chunk, strict=True)]
+    lo = np.stack(corners, axis=1)
+    hi = np.minimum(lo + np.array(grid.chunk, np.int64) - 1, np.array(box.hi, np.int64))
+    cells = np.maximum(hi - lo + 1, 0).prod(axis=1)
+    return ChunkStatistics(chunks.ordinals, cells, chunks.bytes, lo, hi, chunks.changed)

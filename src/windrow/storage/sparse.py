@@ -6,30 +6,27 @@ the driver alone, from what the tasks wrote.
 
 from __future__ import annotations
 
-import json
-import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 
+from windrow.errors import CorruptionError
 from windrow.model.box import Box
-from windrow.model.schema import CHUNK_COLUMN, Schema
+from windrow.model.schema import Schema
 from windrow.storage.cells import cell_fields, coordinates, from_stored, stored_fields
+from windrow.storage.delta.log import CHECKPOINT_ENTRIES, PACKAGE, DeltaLog, Entry
+from windrow.storage.delta.vectors import is_vectors_file
 from windrow.storage.failures import store_failures
 from windrow.storage.parts import PartReader
 from windrow.storage.records import Part, parts_touching
-
-if TYPE_CHECKING:
-    from deltalake import DeltaTable
-    from deltalake.transaction import AddAction, RemoveAction
+from windrow.storage.runtimes import use_runtime
 
 _CONFIGURATION = {
-    "delta.checkpointInterval": "10",
+    "delta.checkpointInterval": str(CHECKPOINT_ENTRIES),
     # The catalog decides which versions can still be read; Delta's own clean-up must not take them away.
     "delta.enableExpiredLogCleanup": "false",
     "delta.logRetentionDuration": "interval 36500 days",
@@ -56,7 +53,7 @@ class SparseSnapshot:
         return PartReader(self.title, self.path, self.schema)
 
     def touching(self, box: Box | None) -> list[Part]:
-        return list(self.parts) if box is None else parts_touching(self.parts, box)
+        return [part for part in self.parts if part.live] if box is None else parts_touching(self.parts, box)
 
     def columns(self, attributes: Iterable[str] | None = None) -> list[str]:
         names = self.schema.attribute_names if attributes is None else tuple(attributes)
@@ -102,78 +99,50 @@ class SparseStore:
 
     def __init__(self, path: str) -> None:
         self.path = path
+        self.log = DeltaLog(path)
 
     def create(self, schema: Schema, name: str) -> str:
         from deltalake import DeltaTable
 
+        use_runtime(PACKAGE)
         with store_failures(f"the array's store {self.path}"):
             Path(self.path).mkdir(parents=True, exist_ok=True)
             DeltaTable.create(self.path, stored_fields(schema), name=name, configuration=_CONFIGURATION)
         return "0"
 
-    def recover(self, pointer: str) -> None:
-        """Make the log's head say what the published version says: a writer that died may have left it ahead."""
-        with store_failures("the array's log"):
-            if self._head(int(pointer)) != int(pointer):
-                self._open().restore(int(pointer))
+    def recover(self, pointer: str) -> str:
+        """Make the log's head say what the published version says: a writer that died may have left it ahead.
 
-    def commit(self, schema: Schema, added: Sequence[Part], removed: Sequence[Part], message: str) -> str:
-        """Write one log entry that adds and removes parts: a new pointer, which nobody sees before it is published."""
-        from deltalake.transaction import CommitProperties
+        Returns the pointer to build on.
+        """
+        use_runtime(PACKAGE)
+        with store_failures(f"the log of the array's store {self.path}"):
+            return str(self.log.recover(_version(pointer)))
 
-        with store_failures("the array's log"):
-            table = self._open()
-            actions: list[AddAction | RemoveAction] = [*(_add(part, schema) for part in added), *map(_remove, removed)]
-            properties = CommitProperties(custom_metadata={"windrow": message})
-            table.create_write_transaction(actions, "append", stored_fields(schema), commit_properties=properties)
-            return str(self._head(table.version()))
-
-    def _open(self) -> DeltaTable:
-        from deltalake import DeltaTable  # here, because only writers of sparse arrays need it
-
-        return DeltaTable(self.path)
-
-    def _head(self, known: int) -> int:
-        """The log's last version, looked for from a known one on: opening the table again would list all its parts."""
-        log = Path(self.path, "_delta_log")
-        if not (log / f"{known:020}.json").exists():
-            return self._open().version()
-        while (log / f"{known + 1:020}.json").exists():
-            known += 1
-        return known
+    def commit(self, schema: Schema, pointer: str, entry: Entry) -> str:
+        """Write one log entry behind a pointer: a new pointer, which nobody sees before it is published."""
+        with store_failures(f"the log of the array's store {self.path}"):
+            return str(self.log.append(schema, _version(pointer), entry))
 
     def discard(self, parts: Iterable[Part]) -> None:
         """Remove parts that will not be published."""
         for part in parts:
             Path(self.path, part.path).unlink(missing_ok=True)
 
-    def collect(self, kept: set[str]) -> int:
-        """Remove every part that is not among ``kept``; returns the bytes freed."""
+    def collect(self, kept: set[str], oldest: str) -> int:
+        """Remove every part and vectors file that is not among ``kept``, and the log before the oldest version that
+        is; returns the bytes freed."""
         freed = 0
-        for file in Path(self.path).glob("*.parquet"):
-            if file.name not in kept:
-                freed += file.stat().st_size
-                file.unlink()
-        return freed
+        with store_failures(f"the array's store {self.path}"):
+            for file in Path(self.path).iterdir():
+                ours = file.name.endswith(".parquet") or is_vectors_file(file.name)
+                if ours and file.name not in kept:
+                    freed += file.lstat().st_size
+                    file.unlink()
+            return freed + self.log.collect(_version(oldest))
 
 
-def _add(part: Part, schema: Schema) -> AddAction:
-    from deltalake.transaction import AddAction
-
-    assert part.chunks is not None
-    names = (CHUNK_COLUMN, *schema.dimension_names)
-    lows = (int(part.chunks.ordinals.min()), *part.box.lo)
-    highs = (int(part.chunks.ordinals.max()), *part.box.hi)
-    statistics = {
-        "numRecords": part.cells,
-        "minValues": dict(zip(names, lows, strict=True)),
-        "maxValues": dict(zip(names, highs, strict=True)),
-        "nullCount": dict.fromkeys(names, 0),
-    }
-    return AddAction(part.path, part.bytes, {}, int(time.time() * 1000), True, json.dumps(statistics))
-
-
-def _remove(part: Part) -> RemoveAction:
-    from deltalake.transaction import RemoveAction
-
-    return RemoveAction(part.path, data_change=True, deletion_timestamp=int(time.time() * 1000), size=part.bytes)
+def _version(pointer: str) -> int:
+    if not (pointer.isdecimal() and len(pointer) < 16):
+        raise CorruptionError("the catalog is damaged: it names a version of the array's log", got=repr(pointer))
+    return int(pointer)

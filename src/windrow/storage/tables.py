@@ -53,7 +53,7 @@ versions = Table(
     Column("checksum", String(64), nullable=False),  # of an Icechunk snapshot and its manifests
 )
 
-# A part or chunk is in every version from `since` on, up to but not including `until`.
+# A part is in every version from `since` on, up to but not including `until`.
 parts = Table(
     "parts",
     metadata,
@@ -67,24 +67,46 @@ parts = Table(
     Column("checksum", BigInteger, nullable=False),  # of the footer
     Column("lo", LargeBinary, nullable=False),
     Column("hi", LargeBinary, nullable=False),
+    # Not there in format 1, whose parts get them when a warehouse is brought to format 2.
+    Column("first", BigInteger),  # the ordinals of its first and last chunk
+    Column("last", BigInteger),
+    Column("run", BigInteger),  # 0: a base part
     Index("parts_by_array", "array_id", "until"),
 )
 
-chunks = Table(
-    "chunks",
+# Gone with its part.
+part_chunks = Table(
+    "part_chunks",
     metadata,
-    Column("id", _key, primary_key=True, autoincrement=True),
-    Column("array_id", ForeignKey("arrays.id", ondelete="CASCADE"), nullable=False),
-    Column("part_id", BigInteger),  # sparse only: the chunk lives as long as its part
-    Column("chunk", BigInteger, nullable=False),
-    Column("since", BigInteger, nullable=False),
+    Column("part_id", BigInteger, primary_key=True, autoincrement=False),
+    Column("chunks", BigInteger, nullable=False),
+    Column("encoded", LargeBinary, nullable=False),
+)
+
+# A vector holds in the versions from `since` on, up to but not including `until`. Its row stays as long as its part
+# does, though no version may need its file any more: it also says when which chunks changed.
+vectors = Table(
+    "vectors",
+    metadata,
+    Column("part_id", BigInteger, primary_key=True, autoincrement=False),
+    Column("since", BigInteger, primary_key=True, autoincrement=False),
     Column("until", BigInteger),
-    Column("cells", BigInteger, nullable=False),
-    Column("bytes", BigInteger, nullable=False),
-    Column("lo", LargeBinary, nullable=False),
-    Column("hi", LargeBinary, nullable=False),
-    Index("chunks_by_array", "array_id", "chunk", "until"),
-    Index("chunks_by_part", "part_id"),
+    Column("file", String(255), nullable=False),
+    Column("start", BigInteger, nullable=False),
+    Column("length", BigInteger, nullable=False),
+    Column("dead", BigInteger, nullable=False),
+    Column("spent", BigInteger, nullable=False),  # bytes of this and all earlier vectors of the part
+    Column("marked", LargeBinary, nullable=False),  # the chunks in which cells died of a change
+)
+
+# The chunks that a version of a dense array wrote, or all that it has if `whole`.
+dense_chunks = Table(
+    "dense_chunks",
+    metadata,
+    Column("array_id", ForeignKey("arrays.id", ondelete="CASCADE"), primary_key=True),
+    Column("since", BigInteger, primary_key=True, autoincrement=False),
+    Column("whole", Integer, nullable=False),
+    Column("encoded", LargeBinary, nullable=False),
 )
 
 labels = Table(
@@ -95,6 +117,39 @@ labels = Table(
     Column("since", BigInteger, primary_key=True, autoincrement=False),
     Column("start", BigInteger, nullable=False),  # 0 begins the dimension's labels anew
     Column("encoded", LargeBinary, nullable=False),
+)
+
+# A view is an array whose cells are the result of a query.
+views = Table(
+    "views",
+    metadata,
+    Column("array_id", ForeignKey("arrays.id", ondelete="CASCADE"), primary_key=True, autoincrement=False),
+    Column("definition", Text, nullable=False),  # its query, as text
+    Column("settings", Text, nullable=False),
+    Column("state", BigInteger),  # the hidden array that keeps what patching its results needs
+    Column("status", String(16), nullable=False),  # fresh | stale | failed
+    Column("reason", Text),
+    Column("bases", Text, nullable=False),  # the arrays that it reads, each with the version that it holds for
+    Column("facts", Text, nullable=False),  # what has to be known of its query besides its text
+    Column("learned", Text, nullable=False),  # what maintaining it has cost
+)
+
+# The versions of the bases that a version of a view holds for: from the first to the last of each.
+view_versions = Table(
+    "view_versions",
+    metadata,
+    Column("array_id", ForeignKey("arrays.id", ondelete="CASCADE"), primary_key=True, autoincrement=False),
+    Column("number", BigInteger, primary_key=True, autoincrement=False),
+    Column("bases", Text, nullable=False),
+)
+
+view_history = Table(
+    "view_history",
+    metadata,
+    Column("id", _key, primary_key=True, autoincrement=True),
+    Column("array_id", ForeignKey("arrays.id", ondelete="CASCADE"), nullable=False),
+    Column("entry", Text, nullable=False),
+    Index("view_history_by_array", "array_id"),
 )
 
 batches = Table(
@@ -110,6 +165,22 @@ locks = Table(
     metadata,
     Column("array_id", BigInteger, primary_key=True, autoincrement=False),
     Column("token", String(64), nullable=False),
+    Column("host", String(255), nullable=False),
+    Column("process", BigInteger, nullable=False),
+    Column("process_started", BigInteger, nullable=False),
+    Column("heartbeat", BigInteger, nullable=False),
+)
+
+# Not in the catalog's own file: see leases.py.
+leases = Table(
+    "leases",
+    MetaData(),
+    Column("token", String(64), primary_key=True),
+    Column("array_id", BigInteger, primary_key=True, autoincrement=False),
+    Column("number", BigInteger, primary_key=True, autoincrement=False),
+    Column("directory", String(255), nullable=False),
+    Column("pointer", String(64), nullable=False),
+    Column("created", BigInteger, nullable=False),
     Column("host", String(255), nullable=False),
     Column("process", BigInteger, nullable=False),
     Column("process_started", BigInteger, nullable=False),

@@ -1,0 +1,1 @@
+"""What is known of chunks: encoded, kept in the catalog, and derived for a version."""

@@ -1,0 +1,1 @@
+"""The Delta format: log entries and deletion vectors."""

@@ -1,0 +1,249 @@
+"""The Delta log of a sparse array, which says to everybody else what the catalog says to windrow.
+
+Entries are windrow's own, because deltalake cannot write vectors: a temporary file, linked to its number, so that there
+is never half an entry and never two of one number. Checkpoints and restoring are deltalake's.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+import uuid
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from windrow.errors import ConflictError, CorruptionError
+from windrow.model.schema import CHUNK_COLUMN, Schema
+from windrow.storage.delta.vectors import describe_for_log
+from windrow.storage.places import place_inside
+from windrow.storage.records import Part
+from windrow.storage.runtimes import use_runtime
+
+if TYPE_CHECKING:
+    from deltalake import DeltaTable
+
+PACKAGE = "deltalake"
+CHECKPOINT_ENTRIES = 50
+FEW_ENTRIES = 20
+"""Fewer old entries take less than the checkpoint that would have to stand for them."""
+_LOG = "_delta_log"
+_HINT = "Restore the warehouse from a copy"
+_WITH_VECTORS = {
+    "minReaderVersion": 3,
+    "minWriterVersion": 7,
+    "readerFeatures": ["deletionVectors"],
+    "writerFeatures": ["deletionVectors", "appendOnly", "invariants"],
+}
+"""What readers need to know of a table with vectors; tables that have none keep the protocol they were made with."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """What one log entry says: parts that come, parts that go, each with the vector that it has or had."""
+
+    added: Sequence[Part]
+    removed: Sequence[Part]
+    message: str
+    raises_protocol: bool = False
+
+
+class DeltaLog:
+    """The log in one array's folder. Whoever writes it holds the array's lock."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+
+    @property
+    def _folder(self) -> Path:
+        return Path(place_inside(self.path, _LOG))
+
+    def _entry(self, number: int) -> Path:
+        return self._folder / f"{number:020}.json"
+
+    def open(self, version: int | None = None) -> DeltaTable:
+        from deltalake import DeltaTable  # here, because only writers of sparse arrays need it
+
+        use_runtime(PACKAGE)
+        place_inside(self.path, _LOG)
+        return DeltaTable(self.path, version=version)
+
+    def recover(self, published: int) -> int:
+        """Make the log's head say what the published version says: a writer that died may have left it ahead.
+
+        Returns the entry to build on.
+        """
+        head = self._head(published)
+        if head < published:
+            raise CorruptionError(
+                f"the log of the array's store {self.path} lacks its last entries",
+                got=f"version {head} instead of {published}",
+                hint=_HINT,
+            )
+        self._check(published)
+        if head > published:
+            self.open().restore(published)
+            return self._head(head)
+        if published - self._last_checkpoint() >= CHECKPOINT_ENTRIES:
+            # Of a published version only: what a checkpoint says cannot be taken back by restoring.
+            self.open(published).create_checkpoint()
+        return published
+
+    def append(self, schema: Schema, after: int, entry: Entry) -> int:
+        """Write the entry that follows ``after``; returns its number."""
+        number = after + 1
+        lines = "\n".join(json.dumps(action) for action in _actions(schema, entry))
+        temporary = self._folder / f".{uuid.uuid4().hex}.json.tmp"
+        try:
+            with open(temporary, "x", encoding="utf-8") as file:
+                file.write(lines)
+            os.link(temporary, self._entry(number))
+        except FileExistsError:
+            raise ConflictError(
+                f"another writer put an entry into the log of the array's store {self.path}",
+                got=f"entry {number}",
+                hint="Write again; nothing but windrow may write into its tables",
+            ) from None
+        finally:
+            temporary.unlink(missing_ok=True)
+        return number
+
+    def _head(self, known: int) -> int:
+        """The log's last version, looked for from a known one on: opening the table again would list all its parts."""
+        if not self._entry(known).exists():
+            return self.open().version()
+        while self._entry(known + 1).exists():
+            known += 1
+        return known
+
+    def _check(self, number: int) -> None:
+        """Refuse to build on an entry that readers outside could not read."""
+        if not self._entry(number).exists():  # it is in a checkpoint, which deltalake has opened to tell the head
+            return
+        try:
+            lines = [json.loads(line) for line in self._entry(number).read_text().splitlines()]
+            whole = bool(lines) and all(isinstance(line, dict) for line in lines)
+        except (ValueError, OSError) as error:
+            raise self._damaged(number, error) from error
+        if not whole:
+            raise self._damaged(number, "no actions")
+
+    def _damaged(self, number: int, what: object) -> CorruptionError:
+        where = f"entry {number} of the log of the array's store {self.path}"
+        return CorruptionError(f"{where} is damaged", got=str(what)[:200], hint=_HINT)
+
+    def _last_checkpoint(self) -> int:
+        try:
+            return int(json.loads((self._folder / "_last_checkpoint").read_text())["version"])
+        except (OSError, ValueError, KeyError, TypeError):
+            return 0
+
+    def collect(self, oldest: int) -> int:
+        """Remove what no version from ``oldest`` on needs; returns the bytes freed."""
+        folder = self._folder
+        freed = _remove(folder.glob(".*.json.tmp"))
+        before = [file for file in folder.iterdir() if (number := _number(file)) is not None and number < oldest]
+        entries = sum(file.suffix == ".json" for file in before)
+        checkpoint = folder / f"{oldest:020}.checkpoint.parquet"
+        if entries >= FEW_ENTRIES or (entries and checkpoint.exists()):
+            if not checkpoint.exists():
+                self.open(oldest).create_checkpoint()
+            self._forget_gone(checkpoint)
+            freed += _remove(before)
+        return freed
+
+    def _forget_gone(self, checkpoint: Path) -> None:
+        """Leave the parts out of a checkpoint that were removed from the table and are removed from disk too.
+
+        They would be carried on for as long as Delta's own clean-up must not take what the catalog offers.
+        """
+        import pyarrow.parquet as pq
+
+        table = pq.read_table(checkpoint)
+        there = set(os.listdir(self.path))
+        paths = pa.compute.struct_field(table.column("remove").combine_chunks(), "path").to_pylist()
+        kept = np.array([path is None or path in there for path in paths], bool)
+        if not kept.all():
+            temporary = checkpoint.with_name(f".{uuid.uuid4().hex}.json.tmp")
+            pq.write_table(table.filter(pa.array(kept)), temporary)
+            temporary.replace(checkpoint)
+            self._note_checkpoint(checkpoint, int(kept.sum()))
+
+    def _note_checkpoint(self, checkpoint: Path, rows: int) -> None:
+        """Let the note of the last checkpoint say what it has now, if it is this one."""
+        note = self._folder / "_last_checkpoint"
+        with suppress(OSError, ValueError):
+            known = json.loads(note.read_text())
+            if known["version"] == _number(checkpoint):
+                temporary = self._folder / f".{uuid.uuid4().hex}.json.tmp"
+                changed = {"version": known["version"], "size": rows, "sizeInBytes": checkpoint.stat().st_size}
+                temporary.write_text(json.dumps(changed))
+                temporary.replace(note)
+
+
+def _number(file: Path) -> int | None:
+    """The version that a file of the log is about."""
+    stem = file.name.partition(".")[0]
+    return int(stem) if stem.isdigit() and len(stem) == 20 else None
+
+
+def _remove(files: Iterable[Path]) -> int:
+    freed = 0
+    for file in list(files):
+        freed += file.lstat().st_size
+        file.unlink()
+    return freed
+
+
+def _actions(schema: Schema, entry: Entry) -> Iterator[dict[str, Any]]:
+    now = time.time_ns() // 1_000_000
+    yield {
+        "commitInfo": {
+            "timestamp": now,
+            "operation": "WRITE",
+            "operationParameters": {"mode": "Append"},
+            "windrow": entry.message,
+        }
+    }
+    if entry.raises_protocol:
+        yield {"protocol": _WITH_VECTORS}
+    yield from ({"remove": _removal(part, now)} for part in entry.removed)
+    yield from ({"add": _addition(part, schema, now)} for part in entry.added)
+
+
+def _addition(part: Part, schema: Schema, now: int) -> dict[str, Any]:
+    names = (CHUNK_COLUMN, *schema.dimension_names)
+    statistics = {
+        "numRecords": part.cells,
+        "tightBounds": part.vector is None,
+        "minValues": dict(zip(names, (part.first, *part.box.lo), strict=True)),
+        "maxValues": dict(zip(names, (part.last, *part.box.hi), strict=True)),
+        "nullCount": dict.fromkeys(names, 0),
+    }
+    added = {
+        "path": part.path,
+        "partitionValues": {},
+        "size": part.bytes,
+        "modificationTime": now,
+        "dataChange": True,
+        "stats": json.dumps(statistics),
+    }
+    return added if part.vector is None else added | {"deletionVector": describe_for_log(part.vector)}
+
+
+def _removal(part: Part, now: int) -> dict[str, Any]:
+    removed = {
+        "path": part.path,
+        "deletionTimestamp": now,
+        "dataChange": True,
+        "extendedFileMetadata": True,
+        "partitionValues": {},
+        "size": part.bytes,
+    }
+    return removed if part.vector is None else removed | {"deletionVector": describe_for_log(part.vector)}
