@@ -1,0 +1,1 @@
+"""Running tasks, in this process or on Spark, and telling how far they are."""

@@ -51,7 +51,7 @@ class Cancellation:
         self._calls += 1
 
     def begin(self) -> None:
-        """An operation of several jobs begins in this thread: a ``cancel`` from now on stops whichever is running."""
+        """Begin an operation of several jobs in this thread; a later ``cancel`` stops the one that is running then."""
         self._thread.begun = self._calls
 
     def end(self) -> None:
@@ -91,10 +91,6 @@ class Executor(Protocol):
 
         Rows with equal ``order`` columns meet in one range.
         """
-        ...
-
-    def read_parquet(self, paths: Sequence[str]) -> Any:
-        """The rows of Parquet files, in the form that this executor's ``map_sorted`` takes."""
         ...
 
 

@@ -65,7 +65,7 @@ def find_java(environment: Mapping[str, str] | None = None, installed: Sequence[
             continue
         seen.add(resolved)
         try:
-            runtime = _usable(executable)
+            runtime = _check_usable(executable)
         except _UnusableError as reason:
             passed_over.append(f"{origin} {reason}")
         else:
@@ -113,12 +113,12 @@ def _oldest_first(home: Path) -> tuple[int, str]:
         return sys.maxsize, home.name
 
 
-def _usable(executable: Path) -> _Runtime:
+def _check_usable(executable: Path) -> _Runtime:
     if not executable.exists():
         raise _UnusableError("has no bin/java")
     if not os.access(executable, os.X_OK):
         raise _UnusableError("has a bin/java that may not be executed")
-    runtime = _described(executable) or _asked(executable)
+    runtime = _read_description(executable) or _ask_java(executable)
     try:
         major = major_version(runtime.version)
     except MachineError:
@@ -130,7 +130,7 @@ def _usable(executable: Path) -> _Runtime:
     return runtime
 
 
-def _described(executable: Path) -> _Runtime | None:
+def _read_description(executable: Path) -> _Runtime | None:
     """What the ``release`` file beside a Java says of it, which costs no JVM start; None if it says too little."""
     home = executable.resolve().parent.parent
     release = _release(home)
@@ -150,7 +150,7 @@ def _release(home: Path) -> dict[str, str]:
     return {key.strip(): value.strip().strip('"') for key, equals, value in lines if equals}
 
 
-def _asked(executable: Path) -> _Runtime:
+def _ask_java(executable: Path) -> _Runtime:
     """What a Java says of itself, in one start."""
     # The settings name the true home, which the executable's place does not when it is a version manager's shim.
     command = [str(executable), "-XshowSettings:properties", "--list-modules"]

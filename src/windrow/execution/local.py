@@ -94,14 +94,6 @@ class LocalExecutor:
         pieces = [arranged.slice(start, stop - start) for start, stop in itertools.pairwise(cuts)]
         return self.run(Job(label, lambda piece: function(iter(piece.to_batches())), pieces))
 
-    def read_parquet(self, paths: Sequence[str]) -> pa.Table:
-        import pyarrow.parquet as pq
-
-        tables = self.run(
-            Job("reading", lambda path: pq.read_table(path, page_checksum_verification=True), list(paths))
-        )
-        return pa.concat_tables(tables)
-
 
 _SMALLEST_RANGE = 100_000
 

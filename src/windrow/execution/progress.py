@@ -32,7 +32,7 @@ def _silent(_label: str, _done: int, _total: int) -> None:
 
 
 class _Timed(ABC):
-    """Remembers when each piece of work was first heard of."""
+    """Remembers when each piece of work began."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import contextlib
 import logging
 import os
 import sys
@@ -133,7 +134,8 @@ def _own_error_output() -> Iterator[Path]:
         yield log
     except BaseException:
         for child in set(psutil.Process().children(recursive=True)) - before:
-            child.kill()
+            with contextlib.suppress(psutil.Error):  # it may have ended by itself
+                child.kill()
         raise
     finally:
         os.dup2(kept, 2)

@@ -76,24 +76,24 @@ class SparkExecutor:
         if not job.tasks:
             return []
         # One partition a task; Spark keeps the order of partitions in what it collects.
-        pickled = _pickled(job.tasks)
+        pickled = _pickle_tasks(job.tasks)
         context = self._context()
-        outcomes = context.parallelize(pickled, len(pickled)).map(_guarded(job.function))
-        return _opened(self._collect(job.label, outcomes.collect))
+        outcomes = context.parallelize(pickled, len(pickled)).map(_guard(job.function))
+        return _open_outcomes(self._collect(job.label, outcomes.collect))
 
     def map_sorted(
         self, label: str, rows: DataFrame, order: Sequence[str], function: BatchFunction[Receipt]
     ) -> list[Receipt]:
         columns = [name for name in rows.columns if name not in order or not is_sort_key(name)]
         arranged = rows.repartitionByRange(*order).sortWithinPartitions(*order).select(*columns)
-        outcomes = arranged.mapInArrow(_guarded_batches(function), _RECEIPT)
-        return _opened([row[0] for row in self._collect(label, outcomes.collect)])
+        outcomes = arranged.mapInArrow(_guard_batches(function), _RECEIPT)
+        return _open_outcomes([row[0] for row in self._collect(label, outcomes.collect)])
 
     def map_grouped(self, label: str, rows: DataFrame, key: str, function: BatchFunction[Receipt]) -> list[Receipt]:
         """Bring rows with equal ``key`` to one worker, sorted by it, and call ``function`` on what each worker got."""
         arranged = rows.repartition(key).sortWithinPartitions(key)
-        outcomes = arranged.mapInArrow(_guarded_batches(function), _RECEIPT)
-        return _opened([row[0] for row in self._collect(label, outcomes.collect)])
+        outcomes = arranged.mapInArrow(_guard_batches(function), _RECEIPT)
+        return _open_outcomes([row[0] for row in self._collect(label, outcomes.collect)])
 
     def map_batches(self, rows: DataFrame, function: RowFunction) -> DataFrame:
         """The frame after a function of its batches, whose columns are found by trying it on no rows.
@@ -118,7 +118,7 @@ class SparkExecutor:
         """A lazy DataFrame of the rows that each task yields."""
         from pyspark.sql.pandas.types import from_arrow_schema
 
-        held = _pickled(tasks)
+        held = _pickle_tasks(tasks)
 
         def rows(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             for batch in batches:
@@ -165,7 +165,7 @@ class SparkExecutor:
             ended.wait(10)
             raise
         if failure:
-            raise explained(label, failure[0]) from failure[0]
+            raise explain_failure(label, failure[0]) from failure[0]
         return result
 
     def _report(self, label: str, group: str) -> None:
@@ -181,14 +181,14 @@ class SparkExecutor:
             self._progress(label, done, total)
 
 
-def _pickled(tasks: Sequence[Any]) -> list[bytes]:
+def _pickle_tasks(tasks: Sequence[Any]) -> list[bytes]:
     """Tasks as bytes; functions that a user defined in a notebook travel by value."""
     from pyspark.cloudpickle import dumps
 
     return [dumps(task, protocol=5) for task in tasks]  # type: ignore[no-untyped-call]
 
 
-def _guarded(function: Callable[[Any], Any]) -> Callable[[bytes], bytes]:
+def _guard(function: Callable[[Any], Any]) -> Callable[[bytes], bytes]:
     def guarded(pickled: bytes) -> bytes:
         try:
             return pickle.dumps(function(pickle.loads(pickled)), protocol=5)
@@ -201,7 +201,7 @@ def _guarded(function: Callable[[Any], Any]) -> Callable[[bytes], bytes]:
 
 
 def _with_failure(function: RowFunction, fields: pa.Schema) -> RowFunction:
-    """The function, which after an error ends with a row that holds nothing else."""
+    """The same function, but an error of windrow's becomes its last row instead of being raised."""
 
     def guarded(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         try:
@@ -224,7 +224,7 @@ def _without_failure(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBat
         yield batch
 
 
-def _guarded_batches(function: BatchFunction[Any]) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+def _guard_batches(function: BatchFunction[Any]) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     def guarded(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         try:
             outcome = pickle.dumps(function(_without_failure(batches)), protocol=5)
@@ -235,7 +235,7 @@ def _guarded_batches(function: BatchFunction[Any]) -> Callable[[Iterator[pa.Reco
     return guarded
 
 
-def _opened(outcomes: Iterable[bytes]) -> list[Any]:
+def _open_outcomes(outcomes: Iterable[bytes]) -> list[Any]:
     receipts = [pickle.loads(outcome) for outcome in outcomes]
     for receipt in receipts:
         if isinstance(receipt, Error):
@@ -243,7 +243,7 @@ def _opened(outcomes: Iterable[bytes]) -> list[Any]:
     return receipts
 
 
-def explained(label: str, failure: BaseException) -> BaseException:
+def explain_failure(label: str, failure: BaseException) -> BaseException:
     if isinstance(failure, Error) or not isinstance(failure, Exception):
         return failure
     raised = _RAISED.search(str(failure))

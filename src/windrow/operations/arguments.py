@@ -19,7 +19,8 @@ from windrow.model.gridding import Gridding
 from windrow.model.labels import Labels
 from windrow.model.schema import Dimension, Schema
 from windrow.model.source import Blocks, GridSource
-from windrow.operations.sources import memory_source
+from windrow.operations.dense.placed import arranged
+from windrow.operations.dense.sources import memory_source
 from windrow.storage.transaction import WorkingArray
 
 if TYPE_CHECKING:
@@ -28,12 +29,16 @@ if TYPE_CHECKING:
     from windrow.formats.registry import TableOptions, TableSource
 
 
+Start = tuple[int | None, ...]
+"""The first cell of a write along each dimension; None where its labels say where it goes."""
+
+
 @dataclass(frozen=True)
 class Region:
     """Values for a box of a dense array: where from, where to, and the labels they came with."""
 
     source: GridSource
-    at: tuple[int, ...]
+    at: Start
     labels: Mapping[str, Labels]
 
 
@@ -46,7 +51,7 @@ def region_of(values: Any, working: WorkingArray, at: Sequence[int] | None, labe
     if _is_xarray(values):
         return _from_xarray(values, working, at, given)
     if _is_grid_source(values):
-        return Region(values, _start(at, schema), {**values.labels, **given})
+        return _from_source(values, working, at, given)
     if not isinstance(values, Mapping):
         if len(schema.attributes) != 1:
             raise DataError(
@@ -55,16 +60,19 @@ def region_of(values: Any, working: WorkingArray, at: Sequence[int] | None, labe
                 hint="Give a mapping: " + "{" + ", ".join(f"{name!r}: …" for name in schema.attribute_names) + "}",
             )
         values = {schema.attribute_names[0]: values}
-    return Region(memory_source(schema, values), _start(at, schema), given)
+    start = _start(at, schema)
+    if at is None:
+        start = tuple(None if name in given else lo for name, lo in zip(schema.dimension_names, schema.lo, strict=True))
+    return Region(memory_source(schema, values), start, given)
 
 
 def _as_labels(name: str, values: Any) -> Labels:
     return values if isinstance(values, Labels) else Labels.of(values)
 
 
-def _start(at: Sequence[int] | None, schema: Schema) -> tuple[int, ...]:
+def _start(at: Sequence[int] | None, schema: Schema) -> Start:
     if at is None:
-        return schema.lo
+        return (None,) * schema.ndim
     if isinstance(at, (int, np.integer)):
         at = (int(at),)
     if not isinstance(at, Sequence | np.ndarray) or len(at) != schema.ndim or not all(map(_is_cell, at)):
@@ -88,6 +96,22 @@ def _is_grid_source(values: Any) -> bool:
     return hasattr(values, "read") and isinstance(getattr(values, "schema", None), Schema)
 
 
+def _from_source(
+    source: GridSource, working: WorkingArray, at: Sequence[int] | None, given: Mapping[str, Labels]
+) -> Region:
+    """A file or a result. What it has no labels for goes where its cells are counted, or is all there is."""
+    schema = working.schema
+    source = arranged(source, schema.dimension_names, "what is written")
+    start, labels = list(_start(at, schema)), {**source.labels, **given}
+    counted = getattr(source, "numbered", ())
+    for axis, dimension in enumerate(source.schema.dimensions if at is None else ()):
+        if dimension.name in counted:
+            start[axis] = dimension.lo
+        elif dimension.name not in labels:
+            start[axis] = _only_place(working, axis, dimension.extent or 0)
+    return Region(source, tuple(start), labels)
+
+
 def _from_xarray(
     values: xr.Dataset | xr.DataArray, working: WorkingArray, at: Sequence[int] | None, given: Mapping[str, Labels]
 ) -> Region:
@@ -97,22 +121,42 @@ def _from_xarray(
     start = list(_start(at, schema))
     labels: dict[str, Labels] = {}
     for axis, name in enumerate(schema.dimension_names):
-        if name not in dataset.indexes:
-            continue
-        coordinate = dataset.coords[name]
-        if at is None:
-            start[axis] = _place(coordinate, working, axis)
-        if (
-            name in working.labels
-            or (coordinate.dtype.kind not in "iu" and working.box.shape[axis] == 0)
-            or (coordinate.dtype.kind not in "iu" and dataset.sizes[name] == working.box.shape[axis])
-        ):
+        coordinate = dataset.coords[name] if name in dataset.indexes else None
+        if coordinate is not None and _is_named(coordinate, working, axis, start[axis]):
             labels[name] = Labels.of(coordinate.values, {k: str(v) for k, v in coordinate.attrs.items()})
+        elif at is None and name not in given:
+            start[axis] = (
+                _only_place(working, axis, dataset.sizes[name]) if coordinate is None else _counted(name, coordinate)
+            )
     in_memory = all(variable.variable._in_memory for variable in source.dataset.data_vars.values())
     if in_memory:
         blocks = {str(name): variable.values for name, variable in source.dataset.data_vars.items()}
         return Region(memory_source(schema, blocks), tuple(start), {**labels, **given})
     return Region(source, tuple(start), {**labels, **given})
+
+
+def _is_named(coordinate: Any, working: WorkingArray, axis: int, start: int | None) -> bool:
+    """Whether a coordinate says what cells are called: whole numbers count cells where there are no labels.
+
+    A stated place is enough for a part of a dimension that has none.
+    """
+    dimension = working.schema.dimensions[axis]
+    if dimension.name in working.labels:
+        return True
+    covers = start in (None, dimension.lo) and coordinate.size >= working.box.shape[axis]
+    return coordinate.dtype.kind not in "iu" and (start is None or covers)
+
+
+def _only_place(working: WorkingArray, axis: int, cells: int) -> int:
+    """Where data goes that does not say so itself: to all cells of a dimension, or where there are none yet."""
+    dimension, present = working.schema.dimensions[axis], working.box.shape[axis]
+    if present and (dimension.growing or (cells != present and dimension.name in working.labels)):
+        raise DataError(
+            f"nothing says to which cells of {dimension.name} the data goes",
+            got=f"{cells} cells without labels, where the array has {present}",
+            hint="Give at=, or use append()",
+        )
+    return dimension.lo
 
 
 def _as_dataset(values: Any, schema: Schema) -> xr.Dataset:
@@ -137,23 +181,12 @@ def _as_dataset(values: Any, schema: Schema) -> xr.Dataset:
     return dataset
 
 
-def _place(coordinate: Any, working: WorkingArray, axis: int) -> int:
-    """The cell at which a coordinate's values begin."""
-    dimension = working.schema.dimensions[axis]
-    known = working.labels.get(dimension.name)
-    if known is not None and len(known):
-        try:
-            return dimension.lo + known.find(coordinate.values[0])
-        except UnknownNameError:
-            if dimension.growing:
-                return dimension.lo + len(known)
-            raise
-    if coordinate.dtype.kind in "iu":
-        cells = coordinate.values
-        if len(cells) > 1 and not (np.diff(cells) == 1).all():
-            raise DataError(f"the coordinate {dimension.name} does not count cells one by one", hint="Give at=")
-        return int(cells[0])
-    return dimension.lo
+def _counted(name: str, coordinate: Any) -> int:
+    """The first cell of a coordinate that numbers cells."""
+    cells = coordinate.values
+    if len(cells) > 1 and not (np.diff(cells) == 1).all():
+        raise DataError(f"the coordinate {name} does not count cells one by one", hint="Give at=")
+    return int(cells[0])
 
 
 @dataclass(frozen=True)

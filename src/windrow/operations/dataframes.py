@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import functools
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import pyarrow as pa
 
+from windrow.execution.executor import Executor, Job
 from windrow.model.arrow import block_to_arrow
 from windrow.model.box import Box
 from windrow.model.schema import CHUNK_COLUMN, Schema
-from windrow.storage.cells import stored_fields
+from windrow.storage.cells import cell_fields, stored_fields
 from windrow.storage.dense import DenseSnapshot
+from windrow.storage.records import Part
 from windrow.storage.sparse import SparseSnapshot
 
 if TYPE_CHECKING:
@@ -31,16 +34,56 @@ def frame_fields(schema: Schema) -> pa.Schema:
     return stored_fields(schema).remove(0)
 
 
+def live_rows(executor: Executor, snapshot: SparseSnapshot, box: Box | None) -> Any:
+    """The cells in ``box`` in the form that an executor sorts: a table here, a DataFrame on Spark."""
+    if executor.name == "spark":
+        return sparse_frame(cast("SparkExecutor", executor), snapshot, box)
+    tables = executor.run(Job("reading", lambda part: snapshot.reader.read(part, box), snapshot.touching(box)))
+    return pa.concat_tables([cell_fields(snapshot.schema).empty_table(), *tables])
+
+
 def sparse_frame(executor: SparkExecutor, snapshot: SparseSnapshot, box: Box | None) -> DataFrame:
-    """Spark reads the parts itself; a selection becomes a filter that skips row groups."""
-    paths = [os.path.join(snapshot.path, part.path) for part in snapshot.touching(box)]
-    if not paths:
+    """Spark reads the parts itself; a selection becomes a filter that skips row groups, dead rows are taken out."""
+    parts = snapshot.touching(box)
+    if not parts:
         return executor.frame(_nothing, [], frame_fields(snapshot.schema))
-    rows = executor.read_parquet(paths).drop(CHUNK_COLUMN)
+    for part in parts:
+        snapshot.reader.check_footer(part)
+    whole = [part for part in parts if part.vector is None]
+    marked = [part for part in parts if part.vector is not None]
+    frames = []
+    if whole:
+        frames.append(_within(_frame_of(executor, snapshot, whole), snapshot, box))
+    if marked:
+        rows = _frame_of(executor, snapshot, marked).selectExpr("*", *_PLACE)
+        dead = executor.session.createDataFrame(_dead_rows(snapshot, marked))
+        alive = _within(rows, snapshot, box).join(dead, [_FILE, _ROW], "left_anti")
+        frames.append(alive.drop(_FILE, _ROW))
+    return functools.reduce(lambda left, right: left.unionByName(right), frames).drop(CHUNK_COLUMN)
+
+
+_FILE, _ROW = f"{CHUNK_COLUMN} file", f"{CHUNK_COLUMN} row"
+"""Names that no column of a user's can have."""
+_PLACE = f"_metadata.file_name as `{_FILE}`", f"_metadata.row_index as `{_ROW}`"
+
+
+def _frame_of(executor: SparkExecutor, snapshot: SparseSnapshot, parts: Sequence[Part]) -> DataFrame:
+    return executor.read_parquet([os.path.join(snapshot.path, part.path) for part in parts])
+
+
+def _within(rows: DataFrame, snapshot: SparseSnapshot, box: Box | None) -> DataFrame:
     if box is not None:
         for name, lo, hi in zip(snapshot.schema.dimension_names, box.lo, box.hi, strict=True):
             rows = rows.where(f"`{name}` between {lo} and {hi}")
     return rows
+
+
+def _dead_rows(snapshot: SparseSnapshot, parts: Sequence[Part]) -> pa.Table:
+    """File and number of every dead row, as Spark numbers them."""
+    dead = [snapshot.reader.dead_rows(part) for part in parts]
+    files = np.repeat(np.arange(len(parts), dtype=np.int32), [len(rows) for rows in dead])
+    names = pa.DictionaryArray.from_arrays(pa.array(files), pa.array([part.path for part in parts]))
+    return pa.table({_FILE: names.cast(pa.string()), _ROW: pa.array(np.concatenate(dead))})
 
 
 def _nothing(_task: object) -> Iterator[pa.RecordBatch]:

@@ -1,0 +1,1 @@
+"""Similarity joins: pairs of cells found by shape, and what is computed of them."""

@@ -1,0 +1,166 @@
+"""Aggregates over the pairs that agree in some left dimensions, or over all pairs.
+
+Where every aggregate's parts can be joined, each left row's partners are aggregated first and the rows of a group
+joined afterwards, in each task and then once more over all tasks. Otherwise a task gets whole groups, pair by pair.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pyarrow as pa
+
+from windrow.aggregates.aggregate import Aggregate
+from windrow.aggregates.parts import can_join, join_parts
+from windrow.aggregates.windows import PLACES, Column, Result
+from windrow.execution.engine import Engine
+from windrow.execution.executor import Executor, Job
+from windrow.expressions.nodes import Column as Name
+from windrow.expressions.types import check
+from windrow.model.box import Box
+from windrow.model.grid import ChunkGrid
+from windrow.model.schema import Attribute, Schema
+from windrow.operations.join.aggregates import Wanted, aggregate_rows
+from windrow.operations.join.reader import JoinReader, first_source, read_nodes
+from windrow.operations.join.sources import LISTED_BYTES, JoinedCells
+from windrow.operations.query.sparse_run import cell_blocks
+from windrow.operations.query.totals import (
+    check_size,
+    column_of,
+    gather_groups,
+    join_tables,
+    part_schema,
+    parts_of,
+)
+from windrow.plan.bound import BoundJoined, NamedAggregates, NamedNodes, side_name
+from windrow.plan.pairs import sided_types
+from windrow.storage.cells import cell_fields
+
+PAIRED = "\0paired"
+"""The column that is present wherever there is a pair: what count(*) counts."""
+
+
+@dataclass(frozen=True)
+class GroupPairs:
+    """A task: the aggregates of the groups of pairs whose first cell lies in a box. It pickles."""
+
+    reader: JoinReader
+    box: Box
+    groups: tuple[Name, ...]
+    arguments: NamedNodes
+    aggregates: NamedAggregates
+    fields: Schema
+
+    def parts(self) -> pa.Table:
+        """Each left row by itself, then the rows of a group joined."""
+        wanted = Wanted(self.arguments, tuple(aggregate for _, aggregate in self.aggregates))
+        with self.reader.naming():
+            rows, results = aggregate_rows(self.reader, self.box, wanted, [group.key for group in self.groups])
+        columns = {name: _column(result) for (name, _), result in zip(self.aggregates, results, strict=True)}
+        keys = [rows.places(group.key) for group in self.groups]
+        found = gather_groups(keys, columns, rows.length)
+        joined = []
+        for name, aggregate in self.aggregates:
+            own = {part: found.columns[column_of(needed)] for part, needed in aggregate.parts().items()}
+            joined.append((name, join_parts(aggregate, own, found.starts)))
+        return self._table(found.places, [result for _, result in joined])
+
+    def whole(self) -> pa.Table:
+        """All pairs of each group."""
+        nodes = [node for _, node in self.arguments]
+        meeting, shares = self.reader.meet(self.box, read_nodes([*nodes, *self.groups]))
+        with self.reader.naming():
+            pairs = [(left, right) for _, left, right in shares]
+        left, right = (np.concatenate([np.zeros(0, np.int64), *(pair[side] for pair in pairs)]) for side in (0, 1))
+        order = np.lexsort((right, left))
+        left, right = left[order], right[order]
+        rows = meeting.pairs(left, right, [*nodes, *self.groups])
+        with self.reader.naming():
+            columns = {name: rows.values(node) for name, node in self.arguments}
+        columns[PLACES] = Column(np.arange(len(left)))
+        columns[PAIRED] = Column(right, right >= 0)
+        found = gather_groups([rows.places(group.key) for group in self.groups], columns, len(left))
+        evaluation = found.evaluation()
+        return self._table(found.places, [evaluation.result(_of_pairs(aggregate)) for _, aggregate in self.aggregates])
+
+    def _table(self, places: list[np.typing.NDArray[np.int64]], results: list[Result]) -> pa.Table:
+        values = [result.to_arrow(a.type) for result, a in zip(results, self.fields.attributes, strict=True)]
+        at = [pa.array(place) for place in places] or [pa.array(np.zeros(1, np.int64))]
+        return pa.table([*at, *values], schema=cell_fields(self.fields))
+
+
+def group_parts(task: GroupPairs) -> pa.Table:
+    return task.parts()
+
+
+def group_whole(task: GroupPairs) -> pa.Table:
+    return task.whole()
+
+
+def _column(result: Result) -> Column:
+    return Column(result.values, None if result.missing is None else ~result.missing)
+
+
+def _of_pairs(aggregate: Aggregate) -> Aggregate:
+    """The same aggregate; one without an argument counts pairs, not the rows of cells that have none."""
+    return aggregate if aggregate.attribute is not None else Aggregate("count", PAIRED)
+
+
+def join_totals(engine: Engine, reader: JoinReader, bound: BoundJoined) -> pa.Table:
+    """A row for each group, in the order of their coordinates."""
+    aggregates, schema = bound.aggregates, bound.schema
+    # Where a pair lies in the order of all pairs is known only to who has all of a group.
+    parted = all(can_join(aggregate) and not aggregate.definition.ordered for _, aggregate in aggregates)
+    wanted = parts_of(aggregates) if parted else aggregates
+    fields = part_schema(_argument_schema(bound), wanted, schema) if parted else schema
+    first = first_source(reader)
+    cut = JoinedCells(reader, first.schema, first.box, (), Wanted(bound.arguments, ()))
+    executor = engine.choose(0 if first.box.is_empty else cut.touched_bytes(first.box))
+    blocks = _blocks(executor, cut, bound.groups, parted)
+    if not blocks and not bound.groups:  # nothing to read, yet a total over all of nothing has a result
+        blocks = [first.box]
+    tasks = [GroupPairs(_within(reader, b), b, bound.groups, bound.arguments, wanted, fields) for b in blocks]
+    largest = max((_task_bytes(cut, block, parted) for block in blocks), default=0)
+    pieces = executor.run(Job("computing totals of pairs", group_parts if parted else group_whole, tasks, largest))
+    table = pa.concat_tables([cell_fields(fields).empty_table(), *pieces])
+    check_size(engine, table)
+    if parted:
+        return join_tables(table, aggregates, schema, bool(bound.groups))
+    return table.sort_by([(name, "ascending") for name in schema.dimension_names])
+
+
+def _task_bytes(cut: JoinedCells, block: Box, parted: bool) -> int:
+    """Peak memory of a task: one that gets whole groups holds all their pairs."""
+    if block.is_empty:
+        return 0
+    width = LISTED_BYTES + 16 * len(cut.wanted.arguments)
+    return cut.task_bytes(block) + (0 if parted else cut.reader.rows_in(block) * width)
+
+
+def _within(reader: JoinReader, block: Box) -> JoinReader:
+    return reader if block.is_empty else reader.within(block)
+
+
+def _blocks(executor: Executor, cut: JoinedCells, groups: tuple[Name, ...], parted: bool) -> list[Box]:
+    """Boxes of the first array; if groups must be whole, it is cut only along dimensions that they have."""
+    if cut.box.is_empty:
+        return []
+    grid = cut.reading_grid
+    if not parted:
+        own = {group.name for group in groups if group.qualifier == side_name(1)}
+        whole = [name not in own for name in cut.schema.dimension_names]
+        chunk = tuple(
+            extent if is_whole else size
+            for size, extent, is_whole in zip(grid.chunk, cut.box.shape, whole, strict=True)
+        )
+        lo = tuple(b if is_whole else g for g, b, is_whole in zip(grid.lo, cut.box.lo, whole, strict=True))
+        grid = ChunkGrid(lo, grid.hi, chunk)
+    return cell_blocks(cut, grid, cut.box, executor)
+
+
+def _argument_schema(bound: BoundJoined) -> Schema:
+    """The arguments as attributes, for the types that parts of aggregates have."""
+    types = sided_types(bound.source)
+    attributes = tuple(Attribute(name, check(node, types)) for name, node in bound.arguments)
+    return replace(bound.schema, attributes=attributes) if attributes else bound.schema

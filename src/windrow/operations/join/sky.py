@@ -1,0 +1,213 @@
+"""Partners on the sky: by the great-circle distance of exact coordinates, whatever cells these lie in."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from windrow.expressions.nodes import Node
+from windrow.kernels.contract.listing import in_shares
+from windrow.kernels.sparse.sky import sky_shares
+from windrow.model.box import Box
+from windrow.model.gridding import Axis
+from windrow.operations.join.partners import NOTHING, Share, own_cells
+from windrow.operations.join.reach import Piece
+from windrow.operations.join.rows import Rows
+from windrow.plan.bound import Bound, BoundSky
+
+if TYPE_CHECKING:
+    from windrow.model.bound_shape import BoundShape
+    from windrow.operations.join.pairs import Meeting
+
+Float64Array = npt.NDArray[np.float64]
+Int64Array = npt.NDArray[np.int64]
+Span = tuple[int, int]
+Range = tuple[float, float]
+GriddedAxis = tuple[int, Axis]
+
+
+@dataclass(frozen=True)
+class SkyReach:
+    """How far partners are on the sky, and the grids of both sides' angles, where they have any."""
+
+    sky: BoundSky
+    grids: tuple[Axis | None, Axis | None]
+    left: tuple[GriddedAxis, GriddedAxis] | None = None
+    """The dimensions of the first array that are its angles."""
+
+    @classmethod
+    def of(cls, sky: BoundSky, left: Bound | None, right: Bound) -> SkyReach:
+        names = [right.schema.dimension_names[axis] for axis in sky.axes]
+        first, second = (_axis(right, name) for name in names)
+        mine = [
+            (left.schema.axis(name), axis)
+            for name in names
+            if left is not None and (axis := _axis(left, name)) is not None
+        ]
+        return cls(sky, (first, second), (mine[0], mine[1]) if len(mine) == 2 else None)
+
+    @property
+    def share(self) -> float:
+        """Which part of the whole sky lies within the radius of a place."""
+        return (1.0 - math.cos(math.radians(self.sky.radius))) / 2.0
+
+    def narrowed(self, rows: Rows, pieces: Sequence[Piece]) -> list[Piece]:
+        """The boxes of right cells, as far as partners of these rows can lie in them."""
+        ra, dec = self._left(rows)
+        known = np.isfinite(ra) & np.isfinite(dec)
+        if not known.any():
+            return []
+        ranges = [(float(angle[known].min()), float(angle[known].max())) for angle in (ra, dec)]
+        return self._within(ranges[0], ranges[1], pieces)
+
+    def expected(self, box: Box, pieces: Sequence[Piece]) -> list[Piece]:
+        """About the same for all rows whose first cell lies in a box, before anything is read."""
+        if self.left is None:
+            return list(pieces)
+        ranges = [_angles(grid, box.lo[axis], box.hi[axis]) for axis, grid in self.left]
+        return self._within(ranges[0], ranges[1], pieces)
+
+    def _within(self, ra: Range, dec: Range, pieces: Sequence[Piece]) -> list[Piece]:
+        found = []
+        for piece in pieces:
+            ends = list(zip(piece.box.lo, piece.box.hi, strict=True))
+            first, second = self.sky.axes
+            around, across = self._right_spans(ra, dec, (ends[first], ends[second]))
+            for span in around:
+                ends[first], ends[second] = span, across
+                found.append(replace(piece, box=Box(*zip(*ends, strict=True))))
+        return found
+
+    def nodes(self) -> list[Node]:
+        """The expressions that give exact coordinates."""
+        return [self.sky.left_ra, self.sky.left_dec, self.sky.right_ra, self.sky.right_dec]
+
+    def distances(self, rows: Rows, cells: Rows) -> SkyDistances:
+        return SkyDistances(*self._left(rows), *self._right(cells))
+
+    def _left(self, rows: Rows) -> tuple[Float64Array, Float64Array]:
+        return _degrees(rows, self.sky.left_ra), _degrees(rows, self.sky.left_dec)
+
+    def _right(self, cells: Rows) -> tuple[Float64Array, Float64Array]:
+        return _degrees(cells, self.sky.right_ra), _degrees(cells, self.sky.right_dec)
+
+    def _right_spans(self, ra: Range, dec: Range, bounds: tuple[Span, Span]) -> tuple[list[Span], Span]:
+        """The right cells along both angles that can be partners: some ranges of the first, one of the second."""
+        radius = self.sky.radius
+        low, high = dec[0] - radius, dec[1] + radius
+        across = _cells(self.grids[1], low, high, bounds[1])
+        half = _half_width(max(abs(low), abs(high)), radius)
+        first, last = ra[0] - half, ra[1] + half
+        if half >= 180 or last - first >= 360:
+            return [bounds[0]], across
+        around = [_cells(self.grids[0], first + turn, last + turn, bounds[0]) for turn in (-720, -360, 0, 360, 720)]
+        return _merged([span for span in around if span[0] <= span[1]]), across
+
+    def pairs(self, meeting: Meeting, shape: BoundShape) -> Iterator[Share]:
+        """The pairs of some left rows at a time, of which also the other dimensions are right."""
+        left, right = [NOTHING], [NOTHING]
+        for found in sky_shares(*self._left(meeting.rows), *self._right(meeting.cells.rows), self.sky.radius):
+            mine, theirs = _in_other_dimensions(meeting, shape, self.sky.axes, found.left, found.right)
+            left.append(mine)
+            right.append(theirs)
+        yield from _by_rows(np.concatenate(left), np.concatenate(right), meeting.rows.length)
+
+
+@dataclass(frozen=True, eq=False)
+class SkyDistances:
+    """Great-circle distances in degrees."""
+
+    left_ra: Float64Array
+    left_dec: Float64Array
+    right_ra: Float64Array
+    right_dec: Float64Array
+
+    def __call__(self, left: Int64Array, right: Int64Array) -> Float64Array:
+        return _great_circle(self.left_ra[left], self.left_dec[left], self.right_ra[right], self.right_dec[right])
+
+
+def _axis(bound: Bound, name: str) -> Axis | None:
+    known = bound.gridding
+    here = known is not None and name in known.names and name in bound.schema.dimension_names
+    return known.axis(name) if known is not None and here else None
+
+
+def _angles(grid: Axis, lo: int, hi: int) -> Range:
+    """Where the coordinates in a range of cells begin and end."""
+    step, start = float(grid.step), float(grid.low)
+    return start + (lo - grid.first) * step, start + (hi + 1 - grid.first) * step
+
+
+def _great_circle(ra: Float64Array, dec: Float64Array, ra2: Float64Array, dec2: Float64Array) -> Float64Array:
+    """Vincenty's form of the angle between two places, which is exact for the smallest and the largest alike."""
+    south, north, turn = np.radians(dec), np.radians(dec2), np.radians(ra2 - ra)
+    across = np.cos(north) * np.sin(turn)
+    along = np.cos(south) * np.sin(north) - np.sin(south) * np.cos(north) * np.cos(turn)
+    beside = np.sin(south) * np.sin(north) + np.cos(south) * np.cos(north) * np.cos(turn)
+    return np.asarray(np.degrees(np.arctan2(np.hypot(across, along), beside)), np.float64)
+
+
+def _by_rows(left: Int64Array, right: Int64Array, rows: int) -> Iterator[Share]:
+    """Pairs in shares that have all pairs of a left row."""
+    order = np.argsort(left, kind="stable")
+    left, right = left[order], right[order]
+    counts = np.bincount(left, minlength=rows)
+    ends = np.cumsum(counts)
+    for begin, end in in_shares(counts):
+        pairs = slice(int(ends[begin] - counts[begin]), int(ends[end - 1]))
+        yield np.arange(begin, end), left[pairs], right[pairs]
+
+
+def _degrees(rows: Rows, node: Node) -> Float64Array:
+    """Exact coordinates; NaN where they are missing, which is near nothing."""
+    column = rows.values(node)
+    values = column.values.astype(np.float64)
+    return values if column.present is None else np.where(column.present, values, np.nan)
+
+
+def _half_width(dec: float, radius: float) -> float:
+    """How far along the first angle a circle reaches whose centre lies no further from the equator than ``dec``."""
+    if dec >= 90 or radius >= 90:
+        return 180.0
+    ratio = math.sin(math.radians(radius)) / math.cos(math.radians(dec))
+    return 180.0 if ratio >= 1 else math.degrees(math.asin(ratio)) * (1 + 1e-9)
+
+
+def _cells(grid: Axis | None, low: float, high: float, bounds: Span) -> Span:
+    """The cells that hold coordinates of a range; all of them where there is no grid to tell by."""
+    if grid is None:
+        return bounds
+    step, start = float(grid.step), float(grid.low)
+    # A cell more on each side, for what rounding may cost.
+    first = grid.first + math.floor((low - start) / step) - 1
+    last = grid.first + math.floor((high - start) / step) + 1
+    return max(first, bounds[0]), min(last, bounds[1])
+
+
+def _merged(spans: list[Span]) -> list[Span]:
+    found: list[Span] = []
+    for first, last in sorted(spans):
+        if found and first <= found[-1][1] + 1:
+            found[-1] = (found[-1][0], max(last, found[-1][1]))
+        else:
+            found.append((first, last))
+    return found
+
+
+def _in_other_dimensions(
+    meeting: Meeting, shape: BoundShape, sky_axes: tuple[int, int], left: Int64Array, right: Int64Array
+) -> tuple[Int64Array, Int64Array]:
+    """The pairs whose offsets along the other dimensions are in the shape."""
+    offsets = [np.zeros(len(left), np.int64) for _ in meeting.centres]
+    for axis, centre in enumerate(meeting.centres):
+        if centre is not None and axis not in sky_axes and not shape.free[axis]:
+            offsets[axis] = meeting.cells.at[axis][right] - centre[left]
+    kept = replace(shape, excludes_self=False).mask(offsets)
+    if shape.excludes_self:
+        kept &= own_cells(shape, meeting.centres, meeting.cells.at)[left] != right
+    return left[kept], right[kept]

@@ -1,0 +1,1 @@
+"""Running bound queries: sources on sources, totals, and how it is explained."""
