@@ -1,0 +1,132 @@
+"""One view brought from one moment of its bases to another: planned first, then carried out."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from windrow.errors import Error
+from windrow.execution.engine import Engine
+from windrow.model.box import Box
+from windrow.operations.dense.write import settle
+from windrow.plan.bound import Bound, BoundScan
+from windrow.plan.nodes import Scan
+from windrow.storage.transaction import Transaction
+from windrow.views.apply import Applied, follow_query, put_results, rebuild, recompute_boxes, recompute_cells
+from windrow.views.changes import Change, label_boxes, relabelled
+from windrow.views.cost import Choice, choose
+from windrow.views.history import Entry
+from windrow.views.known import KnownView, pinned_scans
+from windrow.views.rules.choose import Bases, core_of, find_rule, state_store
+from windrow.views.touched import AnotherQueryError, find_touched
+
+Moments = Mapping[str, tuple[BoundScan, BoundScan]]
+"""The bases of a view, each as it was and as it is."""
+
+
+@dataclass(frozen=True)
+class Brought:
+    """What came of it: a line of history, unless there was nothing to do, and what was learned about costs."""
+
+    entry: Entry | None = None
+    learned: Mapping[str, float] | None = None
+    state: str | None = None
+    """The array that keeps states, if it was made now."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Patch or rebuild, and where."""
+
+    choice: Choice
+    boxes: list[Box] = field(default_factory=list)
+    bases: Bases | None = None
+
+
+def bring(
+    engine: Engine,
+    transaction: Transaction,
+    view: KnownView,
+    moments: Moments,
+    changes: Mapping[str, Change],
+    full: bool = False,
+) -> Brought:
+    """Bring a view up to date with what happened to its bases."""
+    clock = Clock()
+    transaction.maintained.add(view.name)
+    working = transaction.working(view.name)
+    with clock("plan"):
+        pinned = pinned_scans(transaction.warehouse, view.definition)
+        after = view.definition.bind({name: now for name, (_, now) in moments.items()}, pinned)
+        plan = Plan(Choice(True, "a full refresh was asked for"))
+        if not full:
+            plan = _plan(view, moments, changes, after, pinned)
+    entry = Entry.of_choice(plan.choice, transaction.batch, sum(change.cells for change in changes.values()))
+    follow_query(working, after)
+    if not plan.choice.rebuilds and not plan.boxes:
+        settle(working)
+        return Brought()
+    with clock("compute and write"):
+        applied, made = _carry_out(engine, transaction, view, after, plan)
+    settle(working)
+    done = entry.done(applied, int(plan.choice.patch), working, clock.phases)
+    return Brought(done, plan.choice.learn(view.record.learned, clock.total), made)
+
+
+def _plan(
+    view: KnownView, moments: Moments, changes: Mapping[str, Change], after: Bound, pinned: Mapping[Scan, BoundScan]
+) -> Plan:
+    """Whether to patch or to rebuild, and the boxes of results to look at again."""
+    if any(name in view.definition.shape_names for name in changes):
+        return Plan(Choice(True, "the shape itself changed"))
+    try:
+        before = view.definition.bind({name: old for name, (old, _) in moments.items()}, pinned)
+        where = {name: [*change.boxes, *label_boxes(*moments[name])] for name, change in changes.items()}
+        boxes = find_touched(before, after, where)
+    except (AnotherQueryError, Error) as error:
+        return Plan(Choice(True, f"the query's steps are others now: {error}"))
+    moved = [name for old, now in moments.values() for name in relabelled(old, now)]
+    if moved and not after.schema.sparse:
+        return Plan(Choice(True, f"cells along {', '.join(moved)} have other labels"))
+    choice = choose(view.settings.maintain, after, boxes, view.record.learned)
+    return Plan(choice, boxes, None if moved else Bases(before, after, changes))
+
+
+def _carry_out(
+    engine: Engine, transaction: Transaction, view: KnownView, after: Bound, plan: Plan
+) -> tuple[Applied, str | None]:
+    working = transaction.working(view.name)
+    store = state_store(engine, transaction, view.name, after)
+    rule = None if plan.bases is None or plan.choice.rebuilds else find_rule(engine, store, plan.bases)
+    if rule is not None and store is not None:
+        found = rule.patch()
+        known = transaction.known(store.name)
+        made = store.name if known is not None and known.made is not None else None
+        return put_results(engine, working, after, core_of(after), found), made
+    if store is not None:
+        store.forget_all()
+    if plan.choice.rebuilds:
+        return rebuild(engine, working, after), None
+    again = recompute_cells if working.record.sparse else recompute_boxes
+    return again(engine, working, after, plan.boxes), None
+
+
+@dataclass
+class Clock:
+    """How long the phases of a maintenance took."""
+
+    phases: dict[str, float] = field(default_factory=dict)
+
+    @contextmanager
+    def __call__(self, phase: str) -> Iterator[None]:
+        started = time.perf_counter()
+        try:
+            yield
+        finally:
+            self.phases[phase] = self.phases.get(phase, 0.0) + time.perf_counter() - started
+
+    @property
+    def total(self) -> float:
+        return sum(self.phases.values())

@@ -1,0 +1,236 @@
+"""What happened to an array between two moments: the cells that left, those that came, and where they lie.
+
+Only what the two moments do not share is read: parts of a sparse array, chunks of a dense one. What is the same before
+and after is no change, however it was written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from windrow.kernels.sparse.order import coordinate_order
+from windrow.model.box import Box
+from windrow.model.schema import Schema
+from windrow.plan.bound import BoundScan
+from windrow.storage.cells import cell_fields, coordinates, found_in
+from windrow.storage.pieces import pieces_of, read_piece, read_rows_of
+from windrow.views.regions import cluster_cells, merge_boxes
+
+Int64Array = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False)
+class CellChange:
+    """Cells of a sparse array: those that left, with the values they had, and those that came, with their new ones.
+
+    A cell that was replaced is in both.
+    """
+
+    schema: Schema
+    left: pa.Table
+    came: pa.Table
+
+    @property
+    def is_empty(self) -> bool:
+        return not self.left.num_rows and not self.came.num_rows
+
+    @property
+    def cells(self) -> int:
+        """How many cells are not as they were."""
+        both = found_in(self.schema.grid, self.at(self.came), self.at(self.left)).sum()
+        return int(self.left.num_rows + self.came.num_rows - both)
+
+    def at(self, table: pa.Table) -> list[Int64Array]:
+        return coordinates(table, self.schema)
+
+    @cached_property
+    def boxes(self) -> list[Box]:
+        """Where they lie."""
+        both = zip(self.at(self.left), self.at(self.came), strict=True)
+        return cluster_cells([np.concatenate(pair) for pair in both], self.schema.grid)
+
+
+@dataclass(frozen=True)
+class GridChange:
+    """Boxes of a dense array outside which all is as it was."""
+
+    boxes: list[Box]
+    cells: int
+
+    @property
+    def is_empty(self) -> bool:
+        return not self.boxes
+
+
+Change = CellChange | GridChange
+
+
+def differ(before: BoundScan, after: BoundScan) -> bool:
+    """Whether anything was done to an array; it may be the same all the same."""
+    if before.labels != after.labels or before.box != after.box:
+        return True
+    if not after.schema.sparse:
+        return bool(before.snapshot.pointer != after.snapshot.pointer)
+    return pieces_of(before.snapshot) != pieces_of(after.snapshot)
+
+
+def find_change(before: BoundScan, after: BoundScan, written: Iterable[int] | None = None) -> Change:
+    """What happened to an array; ``written`` are the chunks of a dense one that may not be as they were."""
+    if after.schema.sparse:
+        return net_cells(before, after)
+    return net_grid(before, after, written)
+
+
+def net_cells(before: BoundScan, after: BoundScan) -> CellChange:
+    """The cells of parts that are not in both moments, without those that are the same."""
+    old, new = (_apart(one, other) for one, other in ((before, after), (after, before)))
+    return net_tables(after.schema, old, new)
+
+
+def net_tables(schema: Schema, old: pa.Table, new: pa.Table) -> CellChange:
+    """What distinguishes two tables of cells."""
+    names = cell_fields(schema).names
+    old, new = old.select(names), new.select(names)
+    at_old, at_new = coordinates(old, schema), coordinates(new, schema)
+    stays_old = np.flatnonzero(found_in(schema.grid, at_old, at_new))
+    stays_new = np.flatnonzero(found_in(schema.grid, at_new, at_old))
+    # Both lists hold the same cells; in one order, they can be compared row by row.
+    stays_old = stays_old[coordinate_order([column[stays_old] for column in at_old])]
+    stays_new = stays_new[coordinate_order([column[stays_new] for column in at_new])]
+    same = same_values(schema, old.take(pa.array(stays_old)), new.take(pa.array(stays_new)))
+    left, came = np.ones(old.num_rows, bool), np.ones(new.num_rows, bool)
+    left[stays_old[same]] = False
+    came[stays_new[same]] = False
+    return CellChange(schema, *(_ordered(t.filter(pa.array(m)), schema) for t, m in ((old, left), (new, came))))
+
+
+def same_values(schema: Schema, one: pa.Table, other: pa.Table) -> Mask:
+    """In which rows all attributes are the same; what is missing is the same as what is missing."""
+    same = np.ones(one.num_rows, bool)
+    for name in schema.attribute_names:
+        a, b = _plain(one.column(name)), _plain(other.column(name))
+        equal = pc.fill_null(pc.equal(a, b), False).to_numpy(zero_copy_only=False).astype(bool)
+        neither = (a.is_null() if a.null_count else None, b.is_null() if b.null_count else None)
+        if neither[0] is not None and neither[1] is not None:
+            equal |= pc.and_(neither[0], neither[1]).to_numpy(zero_copy_only=False).astype(bool)
+        same &= equal
+    return same
+
+
+def _plain(column: pa.ChunkedArray) -> pa.Array:
+    """A column in one piece, in which NaN is missing."""
+    whole = column.combine_chunks()
+    whole = whole.chunk(0) if isinstance(whole, pa.ChunkedArray) else whole
+    if pa.types.is_floating(whole.type):
+        return pc.if_else(pc.is_nan(whole), pa.scalar(None, whole.type), whole)
+    return whole
+
+
+def _ordered(table: pa.Table, schema: Schema) -> pa.Table:
+    return table.take(pa.array(coordinate_order(coordinates(table, schema)))) if table.num_rows > 1 else table
+
+
+def _apart(one: BoundScan, other: BoundScan) -> pa.Table:
+    """The cells of the pieces that the other moment does not have; of a part that both have, those dead there alone."""
+    snapshot, schema = one.snapshot, one.snapshot.schema
+    shared = {part.path: part for part in other.snapshot.parts}
+    tables = [cell_fields(schema).empty_table()]
+    for piece in pieces_of(snapshot) - pieces_of(other.snapshot):
+        twin = shared.get(piece.path)
+        if twin is None:
+            tables.append(read_piece(snapshot, piece))
+            continue
+        rows = np.setdiff1d(snapshot.reader.live_rows(piece.part), other.snapshot.reader.live_rows(twin))
+        if len(rows):
+            tables.append(read_rows_of(snapshot, piece, rows))
+    return pa.concat_tables(tables)
+
+
+def net_grid(before: BoundScan, after: BoundScan, written: Iterable[int] | None) -> GridChange:
+    """The smallest boxes in each chunk outside which values are the same, put together where they meet."""
+    grid = after.schema.grid
+    regions = (
+        [after.box]
+        if written is None
+        else [grid.box_of(grid.key(ordinal)) & after.box for ordinal in sorted(set(written))]
+    )
+    found: list[Box] = []
+    cells = 0
+    for region in (region for whole in regions for region in grid.blocks(whole, 2**22) if not whole.is_empty):
+        differs = _differences(before, after, region)
+        cells += int(differs.sum())
+        if differs.any():
+            found.append(bounding_box(differs, region))
+    return GridChange(merge_boxes(found), cells)
+
+
+def bounding_box(chosen: Mask, region: Box) -> Box:
+    """The smallest box that holds the chosen cells of a region, of which there are some."""
+    others = [tuple(other for other in range(region.ndim) if other != axis) for axis in range(region.ndim)]
+    places = [np.flatnonzero(chosen.any(axis=axes)) for axes in others]
+    lo = tuple(at + int(place[0]) for at, place in zip(region.lo, places, strict=True))
+    return Box(lo, tuple(at + int(place[-1]) for at, place in zip(region.lo, places, strict=True)))
+
+
+def _differences(before: BoundScan, after: BoundScan, region: Box) -> Mask:
+    """Which cells of a region are not as they were, or were not there."""
+    differs = np.ones(region.shape, bool)
+    common = region & before.box
+    if common.is_empty or before.schema.lo != after.schema.lo:
+        return differs
+    old, new = before.snapshot.read(common), after.snapshot.read(common)
+    inside = np.zeros(common.shape, bool)
+    for name, values in new.items():
+        inside |= ~same_blocks(values, old[name]) if name in old else True
+    differs[common.slices(region.lo)] = inside
+    return differs
+
+
+def same_blocks(one: npt.NDArray[Any], other: npt.NDArray[Any]) -> Mask:
+    same: Mask = np.asarray(one == other)
+    if one.dtype.kind in "fM":
+        same |= (one != one) & (other != other)
+    return same
+
+
+def label_boxes(before: BoundScan, after: BoundScan) -> list[Box]:
+    """Where cells have other labels than before."""
+    found = (_label_box(before, after, axis) for axis in range(after.schema.ndim))
+    return [box for box in found if box is not None]
+
+
+def _label_box(before: BoundScan, after: BoundScan, axis: int) -> Box | None:
+    """The cells from the first one on whose label along an axis is another than before."""
+    first = first_new_label(before, after, after.schema.dimensions[axis].name)
+    if first is None:
+        return None
+    lo = [*after.box.lo]
+    lo[axis] += first
+    return Box(tuple(lo), after.box.hi)
+
+
+def first_new_label(before: BoundScan, after: BoundScan, name: str) -> int | None:
+    """The first place along a dimension at which there was another label before; None if all have theirs still."""
+    old, new = dict(before.labels).get(name), dict(after.labels).get(name)
+    if old is None or new is None:
+        return None if old is new or (old is None and before.box.is_empty) else 0
+    common = min(len(old), len(new))
+    if old.slice(0, common).same_values(new.slice(0, common)):
+        return None
+    differs = np.flatnonzero(np.asarray(old.values[:common] != new.values[:common]))
+    return int(differs[0]) if len(differs) else 0
+
+
+def relabelled(before: BoundScan, after: BoundScan) -> Sequence[str]:
+    """The dimensions along which cells that were there have other labels now."""
+    names = after.schema.dimension_names
+    return [name for name in names if first_new_label(before, after, name) is not None]

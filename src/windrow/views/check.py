@@ -1,0 +1,117 @@
+"""A view compared with its definition, evaluated from scratch."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from windrow.execution.engine import Engine
+from windrow.kernels.sparse.order import coordinate_order
+from windrow.model.arrow import arrow_to_block
+from windrow.model.schema import Schema
+from windrow.operations.query.cellwise import GridCells
+from windrow.operations.query.run import compute_cells_in, source_of
+from windrow.plan.bound import Bound
+from windrow.storage.cells import cell_fields, coordinates, found_in
+from windrow.views.changes import same_values
+from windrow.views.rules.choose import core_of, state_layout_of
+from windrow.views.state_store import match
+
+TOLERANCE = 1e-9
+"""How far floats may be apart, of the largest in their column: sums are taken in another order."""
+
+CHANGE = "change"
+
+
+def find_differences(engine: Engine, stored: Bound, expected: Bound) -> pa.Table:
+    """The cells that a view has and should not have ("left"), and those that it should have ("came")."""
+    there, wanted = all_cells(engine, stored), all_cells(engine, expected)
+    schema = stored.schema
+    wanted = wanted.cast(cell_fields(schema))
+    return tell_apart(schema, *_unlike(schema, there, wanted))
+
+
+def count_damaged_states(engine: Engine, states: Bound, expected: Bound) -> int:
+    """How many of the states kept for patching lead to other results than those that the definition gives."""
+    layout, core = state_layout_of(expected), core_of(expected)
+    kept = all_cells(engine, states)
+    if layout is None or not kept.num_rows:
+        return int(kept.num_rows)
+    if states.schema.attributes != layout.attributes:
+        return 0  # of another windrow: they are made anew when they are needed
+    finished = layout.finish(layout.from_arrow(kept))
+    results = all_cells(engine, core)
+    place = match(coordinates(kept, states.schema), coordinates(results, core.schema))
+    wrong = place < 0
+    for attribute in core.schema.attributes:
+        values, missing, recompute = finished[attribute.name]
+        wanted, present = arrow_to_block(results.column(attribute.name).take(pa.array(np.maximum(place, 0))))
+        lacking = np.zeros(len(values), bool) if present is None else ~present
+        if attribute.type.is_float:  # a result that is no number, as that of opposite infinities, is missing
+            missing = missing | np.isnan(values)
+            lacking |= np.isnan(wanted)
+        alike = np.asarray(values == wanted)
+        if attribute.type.is_float:
+            alike |= _close(values, wanted)
+        wrong |= ~recompute & (missing != lacking)
+        wrong |= ~recompute & ~missing & ~lacking & ~alike
+    return int(wrong.sum())
+
+
+def all_cells(engine: Engine, bound: Bound) -> pa.Table:
+    """All results as a table of cells, in the order of their coordinates; those of a dense query, too."""
+    if bound.box.is_empty:
+        return cell_fields(bound.schema).empty_table()
+    source = source_of(engine, bound)
+    if not bound.schema.sparse:
+        source = GridCells(source, replace(source.schema, sparse=True), bound.box, bound.labels, None)
+    return compute_cells_in(engine, source, bound.box)
+
+
+def tell_apart(schema: Schema, left: pa.Table, came: pa.Table) -> pa.Table:
+    """Both as one table: coordinates, which of the two, attributes."""
+    names = cell_fields(schema).names
+    fields = pa.schema(
+        [*(cell_fields(schema).field(name) for name in schema.dimension_names), pa.field(CHANGE, pa.string())]
+        + [cell_fields(schema).field(name).with_nullable(True) for name in schema.attribute_names]
+    )
+    pieces = []
+    for said, table in (("left", left), ("came", came)):
+        marked = table.select(names).append_column(CHANGE, pa.array([said] * table.num_rows, pa.string()))
+        pieces.append(marked.select(fields.names).cast(fields))
+    both = pa.concat_tables(pieces)
+    order = coordinate_order(coordinates(both, schema))  # stable: what left comes before what came
+    return both.take(pa.array(order)).combine_chunks()
+
+
+def _unlike(schema: Schema, one: pa.Table, other: pa.Table) -> tuple[pa.Table, pa.Table]:
+    """The rows of each that the other does not have, where floats need not be the same to the last digit."""
+    at = [coordinates(table, schema) for table in (one, other)]
+    common = [found_in(schema.grid, at[0], at[1]), found_in(schema.grid, at[1], at[0])]
+    kept = [np.flatnonzero(mask) for mask in common]
+    kept = [rows[coordinate_order([c[rows] for c in columns])] for rows, columns in zip(kept, at, strict=True)]
+    pair = [table.take(pa.array(rows)) for table, rows in zip((one, other), kept, strict=True)]
+    same = np.ones(len(kept[0]), bool)
+    for attribute in schema.attributes:
+        alone = schema.select([attribute.name])
+        alike = same_values(alone, *(table.select(cell_fields(alone).names) for table in pair))
+        if attribute.type.is_float:
+            alike |= _close(*(arrow_to_block(table.column(attribute.name))[0] for table in pair))
+        same &= alike
+    unlike = []
+    for table, mask, rows in zip((one, other), common, kept, strict=True):
+        chosen = ~mask
+        chosen[rows[~same]] = True
+        unlike.append(table.filter(pa.array(chosen)))
+    return unlike[0], unlike[1]
+
+
+def _close(one: npt.NDArray[Any], other: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
+    with np.errstate(invalid="ignore", over="ignore"):
+        finite = np.isfinite(one) & np.isfinite(other)
+        scale = max(np.abs(one[finite]).max(initial=0.0), np.abs(other[finite]).max(initial=0.0))
+        return np.asarray(finite & (np.abs(one - other) <= TOLERANCE * scale))

@@ -1,0 +1,137 @@
+"""How a view would be kept up to date, said before it is made; and which views cannot be kept strictly."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from windrow.errors import SchemaError
+from windrow.plan.bound import (
+    Bound,
+    BoundColumns,
+    BoundCount,
+    BoundFilter,
+    BoundJoin,
+    BoundJoined,
+    BoundPairs,
+    BoundRound,
+    BoundScan,
+    BoundSelection,
+    BoundTotals,
+    BoundWindow,
+)
+from windrow.plan.operators import BoundOperated
+from windrow.views.definition import Settings
+from windrow.views.rules.choose import core_of, why_not_patched
+from windrow.views.rules.joined import joined_layout
+from windrow.views.rules.totals import totals_layout
+
+
+@dataclass(frozen=True)
+class Part:
+    """One step or aggregate of a view, and what becomes of it when a batch comes."""
+
+    what: str
+    way: str
+    why: str
+
+
+@dataclass(frozen=True)
+class ViewExplanation:
+    """What keeps a view up to date; prints as a page."""
+
+    query: str
+    settings: Settings
+    bases: tuple[str, ...]
+    parts: tuple[Part, ...]
+
+    def __str__(self) -> str:
+        width = max(len(part.what) for part in self.parts)
+        lines = [f"view of: {self.query}", f"reads: {', '.join(self.bases)}"]
+        lines += [f"  {part.what:<{width}}  {part.way}: {part.why}" for part in self.parts]
+        when = "by refresh alone" if self.settings.deferred else "with every batch, in the batch's own version"
+        lines.append(
+            f"brought up to date {when}; maintain = {self.settings.maintain}: {_MAINTAIN[self.settings.maintain]}"
+        )
+        lines.append(f"if a batch breaks it: {_ON_FAILURE[self.settings.on_failure]}")
+        return "\n".join(lines)
+
+
+_MAINTAIN = {
+    "auto": "patched, or rebuilt where that is cheaper",
+    "incremental": "always patched, never rebuilt unless asked",
+    "strict": "always patched, and no change makes all results be computed again",
+    "full": "always rebuilt",
+}
+_ON_FAILURE = {"refuse": "the batch is refused", "stale": "the batch goes through, and the view is left behind"}
+
+
+def explain(query: str, bound: Bound, settings: Settings, bases: tuple[str, ...]) -> ViewExplanation:
+    return ViewExplanation(query, settings, bases, tuple(_parts(bound)))
+
+
+def _parts(bound: Bound) -> Iterator[Part]:
+    core, why = core_of(bound), why_not_patched(bound)
+    for step in bound.walk():
+        if step is core and isinstance(core, BoundJoined | BoundTotals):
+            layout = joined_layout(core) if isinstance(core, BoundJoined) else totals_layout(core)
+            for measure in layout.measures:
+                patched = why is None
+                reason = measure.why if patched or measure.name in layout.recomputed else str(why)
+                yield Part(f"{measure.name} = {measure.aggregate}", "patched" if patched else "computed again", reason)
+        elif not isinstance(step, BoundScan):
+            yield Part(_NAMES[type(step)], *_WAYS[type(step)])
+
+
+_CELL = ("cell by cell", "the cells that changed pass through")
+_NAMES: dict[type[Bound], str] = {
+    BoundColumns: "columns",
+    BoundFilter: "condition",
+    BoundSelection: "selection",
+    BoundRound: "range that goes round",
+    BoundWindow: "window",
+    BoundOperated: "operator",
+    BoundTotals: "groups",
+    BoundCount: "count of cells",
+    BoundJoined: "aggregates of pairs",
+    BoundPairs: "pairs",
+    BoundJoin: "join",
+}
+_WAYS: dict[type[Bound], tuple[str, str]] = {
+    BoundColumns: _CELL,
+    BoundFilter: _CELL,
+    BoundSelection: _CELL,
+    BoundRound: _CELL,
+    BoundOperated: ("computed again", "the blocks that have a changed cell within the operator's halo"),
+    BoundWindow: ("computed again", "the windows that a changed cell lies in, and no others"),
+    BoundTotals: ("computed again", "the groups that a changed cell belongs to"),
+    BoundCount: ("computed again", "known without reading cells"),
+    BoundJoined: ("computed again", "the cells that have a changed partner"),
+    BoundPairs: ("computed again", "the pairs of cells that changed, and of those within reach of them"),
+    BoundJoin: ("by reach", "chunk pairs within reach of changed cells"),
+}
+
+
+def check_strict(bound: Bound) -> None:
+    """Refuse a view of which one changed cell can force all results to be computed again."""
+    core = core_of(bound)
+    if isinstance(core, BoundTotals) and not core.axes:
+        ranked = [name for name, aggregate in core.aggregates if aggregate.definition.ranks is not None]
+        lacking = [*totals_layout(core).recomputed, *ranked]
+        if lacking:
+            raise _too_wide(f"{', '.join(dict.fromkeys(lacking))} over all cells may have to look at all of them again")
+    for step in bound.walk():
+        if isinstance(step, BoundJoined) and all(step.source.offsets.free):
+            raise _too_wide("every cell is a neighbour of every other")
+        if isinstance(step, BoundWindow):
+            extents = step.plan.resolved.extents
+            if all(getattr(extent, "is_any", False) for extent in extents):
+                raise _too_wide("every window holds all cells")
+
+
+def _too_wide(why: str) -> SchemaError:
+    return SchemaError(
+        "a strict view must not need all results computed again for one changed cell",
+        got=why,
+        hint="Use maintain = incremental, or auto",
+    )

@@ -1,0 +1,92 @@
+"""What was done to a view, batch by batch: planned before, measured after."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from datetime import UTC, datetime
+from typing import Any
+
+import pyarrow as pa
+
+from windrow.storage.transaction import WorkingArray
+from windrow.views.apply import Applied
+from windrow.views.cost import Choice
+
+FIELDS = pa.schema(
+    [
+        ("version", pa.int64()),
+        ("batch", pa.string()),
+        ("time", pa.timestamp("us", tz="UTC")),
+        ("way", pa.string()),
+        ("why", pa.string()),
+        ("planned", pa.string()),
+        ("netted", pa.int64()),
+        ("cells", pa.int64()),
+        ("touched", pa.int64()),
+        ("pairs", pa.int64()),
+        ("chunks", pa.int64()),
+        ("bytes", pa.int64()),
+        ("seconds", pa.float64()),
+        ("phases", pa.string()),
+    ]
+)
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One line of a view's history."""
+
+    way: str
+    why: str
+    time: str
+    planned: str | None = None
+    batch: str | None = None
+    netted: int = 0
+    """Cells of the bases that are not as they were."""
+    cells: int = 0
+    """Cells of the view that are not as they were."""
+    touched: int = 0
+    pairs: int = 0
+    chunks: int = 0
+    bytes: int = 0
+    seconds: float = 0.0
+    phases: str = ""
+
+    @classmethod
+    def now(cls, way: str, why: str, **known: Any) -> Entry:
+        return cls(way, why, datetime.now(UTC).isoformat(), **known)
+
+    @classmethod
+    def of_choice(cls, choice: Choice, batch: str | None, netted: int) -> Entry:
+        """What is about to be done."""
+        return cls.now("", choice.why, planned=choice.planned, batch=batch, netted=netted)
+
+    def done(self, applied: Applied, touched: int, working: WorkingArray, phases: Mapping[str, float]) -> Entry:
+        """The same after it was done."""
+        cells = applied.cells
+        added = [part for path, part in working.parts.items() if path not in working.base_parts]
+        chunks = sum(len(part.chunks) for part in added if part.chunks is not None)
+        size = sum(part.bytes for part in added)
+        for written in working.written_chunks:
+            chunks, size = chunks + len(written), size + int(written.bytes.sum())
+        return replace(
+            self,
+            way="rebuilt" if self.planned == "rebuild" else "patched" if cells else "unchanged",
+            cells=cells,
+            touched=applied.touched or touched,
+            pairs=applied.pairs,
+            chunks=chunks,
+            bytes=size,
+            seconds=sum(phases.values()),
+            phases=", ".join(f"{name} {seconds:.3f} s" for name, seconds in phases.items()),
+        )
+
+    def as_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def as_table(entries: Sequence[Mapping[str, Any]]) -> pa.Table:
+    """The history of a view as a table, oldest first."""
+    rows = [{**entry, "time": datetime.fromisoformat(entry["time"])} for entry in entries]
+    return pa.Table.from_pylist([{name: row.get(name) for name in FIELDS.names} for row in rows], schema=FIELDS)

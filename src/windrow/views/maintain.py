@@ -1,0 +1,149 @@
+"""Keeping views up to date with a batch, in the batch's own transaction.
+
+For each view, after those that it reads: what did the batch do to its bases, which results does that reach, are these
+patched or is all of it computed again, and the new results into the view. Nothing is visible before the transaction is
+published, and then all of it is.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+from windrow.errors import Error
+from windrow.execution.engine import Engine
+from windrow.operations.query.stored import stored_scan, working_scan
+from windrow.plan.bound import BoundScan
+from windrow.storage.transaction import Transaction
+from windrow.storage.view_rows import FAILED, FRESH, STALE, STATE, ViewChange
+from windrow.views.bring import Brought, Moments, bring
+from windrow.views.changes import Change, differ, find_change
+from windrow.views.definition import check_fingerprints, facts_of
+from windrow.views.history import Entry
+from windrow.views.known import KnownView, known_views
+
+
+@dataclass
+class Maintenance:
+    """The views of one transaction. It may run several times: what it did before is not done again."""
+
+    engine: Engine
+    transaction: Transaction
+    _held: dict[str, dict[str, BoundScan]] = field(default_factory=dict)
+    """For each view that was brought up to date in here, the bases as they were then."""
+    _base: dict[str, BoundScan] = field(default_factory=dict)
+    _views: list[KnownView] | None = None
+    _found: dict[str, tuple[BoundScan, BoundScan, Change]] = field(default_factory=dict)
+
+    def run(self) -> None:
+        """Bring every view up to date with what the transaction has changed so far."""
+        changed = self.transaction.changed
+        if not changed:
+            return
+        if self._views is None:  # the arrays are locked by now, and with them all views on them
+            self._views = known_views(self.transaction.warehouse)
+        for view in self._views:
+            if not self.transaction.is_dropped(view.name):
+                self._keep(view)
+
+    @property
+    def views(self) -> list[KnownView]:
+        if self._views is None:
+            self._views = known_views(self.transaction.warehouse)
+        return self._views
+
+    def _now(self, name: str) -> BoundScan:
+        working = self.transaction.known(name)
+        return self._published(name) if working is None else working_scan(self.transaction.catalog, working)
+
+    def _published(self, name: str) -> BoundScan:
+        if name not in self._base:
+            catalog = self.transaction.catalog
+            self._base[name] = stored_scan(self.transaction.warehouse, name, *catalog.current(name))
+        return self._base[name]
+
+    def _earlier(self, view: KnownView, name: str) -> BoundScan:
+        """A base as it was when a view was last brought up to date."""
+        return self._held.get(view.name, {}).get(name) or self._published(name)
+
+    def _keep(self, view: KnownView) -> None:
+        bases = [name for name in view.held if self.transaction.known(name) is not None]
+        changed = [name for name in bases if differ(self._earlier(view, name), self._now(name))]
+        known = self.transaction.view_changes.get(view.name)
+        if not changed or (view.record.status if known is None else known.status) != FRESH:
+            return
+        if view.settings.deferred:
+            reason = f"{', '.join(changed)} changed, and it is brought up to date by refresh alone"
+            self._note(
+                view,
+                ViewChange(
+                    view.name,
+                    view.held,
+                    STALE,
+                    reason,
+                    history=(Entry.now("stale", reason, batch=self.transaction.batch).as_json(),),
+                ),
+            )
+            return
+        moments = {name: (self._earlier(view, name), self._now(name)) for name in view.held}
+        try:
+            brought = self.bring(view, moments)
+        except Error as error:
+            if view.settings.on_failure == "refuse":
+                raise _refused(view, error) from error
+            for name in (view.name, f"{STATE}{view.name}"):
+                self.transaction.revert(name)
+            reason = str(error)
+            failed = Entry.now("failed", reason, batch=self.transaction.batch).as_json()
+            self._note(view, ViewChange(view.name, view.held, FAILED, reason, history=(failed,)))
+            return
+        self._note(view, fresh(view, brought))
+
+    def _note(self, view: KnownView, change: ViewChange) -> None:
+        earlier = self.transaction.view_changes.get(view.name)
+        if earlier is not None:
+            history, state = (*earlier.history, *change.history), change.state or earlier.state
+            change = replace(change, history=history, state=state)
+        self.transaction.view_changes[view.name] = change
+
+    def bring(self, view: KnownView, moments: Moments, full: bool = False) -> Brought:
+        """Bring one view from one moment of its bases to another."""
+        if not full:
+            check_fingerprints(view.name, view.definition, view.record.facts.get("fingerprints", {}))
+        changes = {} if full else {name: self._change(name, *moment) for name, moment in moments.items()}
+        differing = {name: change for name, change in changes.items() if change is not None}
+        brought = bring(self.engine, self.transaction, view, moments, differing, full)
+        self._held[view.name] = {name: now for name, (_, now) in moments.items()}
+        return brought
+
+    def _change(self, name: str, before: BoundScan, after: BoundScan) -> Change | None:
+        """What happened to an array, looked up once for all views that read it."""
+        if not differ(before, after):
+            return None
+        known = self._found.get(name)
+        if known is None or known[0] is not before or differ(known[1], after):
+            known = before, after, find_change(before, after, self._written(name, before))
+            self._found[name] = known
+        return known[2]
+
+    def _written(self, name: str, before: BoundScan) -> list[int] | None:
+        """The chunks of a dense array that may not be as they were, if that is known."""
+        working = self.transaction.known(name)
+        if working is None or working.replaces_all_chunks or before.schema.grid.chunk != working.schema.grid.chunk:
+            return None
+        return [int(ordinal) for chunks in working.written_chunks for ordinal in chunks.ordinals]
+
+
+def fresh(view: KnownView, brought: Brought) -> ViewChange:
+    """What is written about a view that was brought up to date."""
+    history = () if brought.entry is None else (brought.entry.as_json(),)
+    bases = dict.fromkeys(view.held)
+    change = ViewChange(view.name, bases, FRESH, learned=brought.learned, history=history, state=brought.state)
+    rebuilt = brought.entry is not None and brought.entry.way == "rebuilt"
+    return replace(change, facts=facts_of(view.definition, view.scalar)) if rebuilt else change
+
+
+def _refused(view: KnownView, error: Error) -> Error:
+    what = f"the batch breaks the view {view.name}: {error.what}"
+    said = f"{error.hint.rstrip('.')}. " if error.hint else ""
+    hint = f"{said}Nothing was changed; with on_failure = stale the view would be left behind"
+    return type(error)(what, got=error.got, hint=hint)

@@ -1,0 +1,73 @@
+"""Which rule patches a view, if any does, and what is said of it before it runs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import cast
+
+from windrow.aggregates.state_layout import Layout
+from windrow.execution.engine import Engine
+from windrow.plan.bound import Bound, BoundJoined, BoundTotals
+from windrow.storage.transaction import Transaction
+from windrow.views.making import view_schema
+from windrow.views.rules import joined, totals
+from windrow.views.rules.joined import JoinedRule, joined_layout
+from windrow.views.rules.totals import TotalsRule, totals_layout
+from windrow.views.state_store import StateStore
+from windrow.views.steps import CELLWISE, Changes
+
+Rule = JoinedRule | TotalsRule
+
+
+def core_of(bound: Bound) -> Bound:
+    """The step of a query whose results are kept: below it cells are gathered, above it they are only looked at."""
+    while isinstance(bound, CELLWISE):
+        bound = bound.source
+    return bound
+
+
+def why_not_patched(bound: Bound) -> str | None:
+    """Why a view's results are computed anew where they are touched; None if they are patched."""
+    core = core_of(bound)
+    if isinstance(core, BoundJoined):
+        return joined.why_not_patched(core)
+    if isinstance(core, BoundTotals):
+        return totals.why_not_patched(core)
+    return "each result is computed from the few cells around it"
+
+
+@dataclass(frozen=True)
+class Bases:
+    """A view's query as it was and as it is, and what changed in between."""
+
+    before: Bound
+    after: Bound
+    changes: Changes
+
+
+def state_layout_of(bound: Bound) -> Layout | None:
+    """What is kept of a view's results, if anything is."""
+    core = core_of(bound)
+    if why_not_patched(bound) is not None:
+        return None
+    return joined_layout(core) if isinstance(core, BoundJoined) else totals_layout(cast(BoundTotals, core))
+
+
+def state_store(engine: Engine, transaction: Transaction, view: str, bound: Bound) -> StateStore | None:
+    """Where the states of a view's results are, if it keeps any."""
+    layout = state_layout_of(bound)
+    if layout is None:
+        return None
+    return StateStore(engine, transaction, view, view_schema(core_of(bound), None), layout)
+
+
+def find_rule(engine: Engine, store: StateStore | None, bases: Bases) -> Rule | None:
+    """The rule that patches a view by what changed."""
+    before, after = core_of(bases.before), core_of(bases.after)
+    if store is None or type(before) is not type(after) or why_not_patched(bases.before) is not None:
+        return None
+    if isinstance(before, BoundJoined) and isinstance(after, BoundJoined):
+        return JoinedRule(engine, before, after, bases.changes, store)
+    if isinstance(before, BoundTotals) and isinstance(after, BoundTotals):
+        return TotalsRule(engine, before, after, bases.changes, store)
+    return None

@@ -1,0 +1,74 @@
+"""Which cells of a join's first array have other partners than before, or partners with other values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from windrow.expressions.nodes import Column
+from windrow.model.box import Box
+from windrow.operations.join.reach import Span, partner_pieces, reaching_spans
+from windrow.plan.bound import Bound, BoundJoin, makes_pairs, side_name
+from windrow.views.regions import merge_boxes
+
+Changed = Mapping[str, Sequence[Box]]
+Find = Callable[[Bound, Bound, Changed], list[Box]]
+
+
+def touched_left(before: BoundJoin, after: BoundJoin, changed: Changed, find: Find) -> list[Box]:
+    """Boxes of the first array's cells: those that changed, and those that changed right cells are within reach of."""
+    if makes_pairs(before.left) and makes_pairs(after.left):
+        found = touched_left(before.left, after.left, changed, find)
+    else:
+        found = find(before.left, after.left, changed)
+    mutual = after.nearest is not None and after.nearest.mutual
+    if mutual:  # a cell that comes or goes also changes what others are to the partners they share
+        found = [box | _compared(join, box) for box in found for join in (before, after)]
+    for box in find(before.right, after.right, changed):
+        found += [reaching_box(join, box) for join in (before, after)]
+    whole = before.sides[0].box | after.sides[0].box
+    return merge_boxes(box & whole for box in found)
+
+
+def reaching_box(join: BoundJoin, box: Box) -> Box:
+    """The first array's cells that can have a partner in a box of right cells."""
+    if join.sky is not None:  # where a circle is met depends on declinations: every cell may be
+        return join.sides[0].box
+    return _first_cells(join, reaching_spans(join.offsets, join.mapping, box, _spans(join.left)))
+
+
+def _first_cells(join: BoundJoin, spans: Mapping[str, Span]) -> Box:
+    """The first array's cells whose rows can lie in the given ranges."""
+    left = join.left
+    if not makes_pairs(left):
+        names = [Column(name, side_name(1)).key for name in left.schema.dimension_names]
+        return Box(tuple(spans[name][0] for name in names), tuple(spans[name][1] for name in names))
+    side = side_name(len(left.sides))
+    own = [spans[f"{side}.{name}"] for name in left.right.schema.dimension_names]
+    box = Box(tuple(lo for lo, _ in own), tuple(hi for _, hi in own))
+    if left.sky is not None:
+        return left.sides[0].box
+    before = {key: span for key, span in spans.items() if not key.startswith(f"{side}.")}
+    return _first_cells(left, reaching_spans(left.offsets, left.mapping, box, before))
+
+
+def _spans(left: Bound) -> dict[str, Span]:
+    """The ranges of all coordinates of a join's left side, by key."""
+    sides = left.sides if makes_pairs(left) else (left,)
+    return {
+        f"{side_name(number)}.{name}": (lo, hi)
+        for number, side in enumerate(sides, 1)
+        for name, lo, hi in zip(side.schema.dimension_names, side.box.lo, side.box.hi, strict=True)
+    }
+
+
+def _compared(join: BoundJoin, box: Box) -> Box:
+    """The left cells that can have partners in common with those in a box."""
+    if join.sky is not None or makes_pairs(join.left):
+        return join.sides[0].box
+    names = join.left.schema.dimension_names
+    spans = {Column(n, side_name(1)).key: s for n, s in zip(names, zip(box.lo, box.hi, strict=True), strict=True)}
+    pieces = partner_pieces(join.offsets, join.mapping, spans, join.right.box)
+    hull = Box(box.lo, tuple(lo - 1 for lo in box.lo))
+    for piece in pieces:
+        hull = hull | reaching_box(join, piece.box)
+    return hull
