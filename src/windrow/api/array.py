@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from windrow.errors import DataError, Error, MemoryLimitError, UnknownNameError
+from windrow.api.cells import Cells
+from windrow.api.selected import Selected, all_of, check_memory
+from windrow.errors import DataError, Error, UnknownNameError
 from windrow.model.box import Box
+from windrow.model.coordinates import coordinates_of
 from windrow.model.gridding import Gridding
 from windrow.model.labels import Labels
 from windrow.model.schema import Schema
-from windrow.model.selection import resolve
+from windrow.plan.nodes import Filter, Scan
+from windrow.plan.scopes import CellScope
+from windrow.plan.selections import by_either
 from windrow.storage.dense import DenseSnapshot
+from windrow.storage.leases import Lease
 from windrow.storage.transaction import dense_snapshot, sparse_snapshot
 
 if TYPE_CHECKING:
@@ -21,14 +27,21 @@ if TYPE_CHECKING:
     import xarray as xr
     from pyspark.sql import DataFrame
 
-    from windrow.api.batch import Grid, Report
+    from windrow.api.batch import Batch, Grid
+    from windrow.api.cells import Steps
     from windrow.api.database import Database
     from windrow.api.describe import Description
-    from windrow.api.query import Windowed
+    from windrow.api.reports import Report
     from windrow.expressions.nodes import Node
-    from windrow.operations.cell_tasks import Duplicates
+    from windrow.operations.sparse.tasks import Duplicates
     from windrow.storage.records import ArrayRecord, ChunkStatistics, VersionRecord
     from windrow.storage.sparse import SparseSnapshot
+    from windrow.storage.transaction import WorkingArray
+
+Read = TypeVar("Read")
+
+ATTEMPTS = 5
+"""How often a reader that loses a version to a collection looks for the next one."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +56,7 @@ class Location:
     def example(self) -> str:
         """Python that opens it without windrow."""
         if self.format == "delta":
-            return f"deltalake.DeltaTable({self.path!r}, version={self.version})"
+            return f"polars.scan_delta({self.path!r}, version={self.version})"
         return (
             f"xarray.open_zarr(icechunk.Repository.open(icechunk.local_filesystem_storage({self.path!r}))"
             f".readonly_session(snapshot_id={self.version!r}).store, consolidated=False)"
@@ -53,8 +66,8 @@ class Location:
         return f"{self.format}:{self.path}@{self.version}"
 
 
-class Array:
-    """An array of a database: live, or pinned to a version by ``at``."""
+class Array(Cells):
+    """An array of a database: live, pinned to a version by ``at``, or as a batch has left it."""
 
     def __init__(
         self,
@@ -62,11 +75,13 @@ class Array:
         name: str,
         pinned: VersionRecord | None = None,
         record: ArrayRecord | None = None,
+        batch: Batch | None = None,
     ) -> None:
         self._database = database
         self._name = name
         self._pinned = pinned
         self._known = record
+        self._batch = batch
 
     # What it is
 
@@ -99,12 +114,18 @@ class Array:
     @property
     def labels(self) -> Mapping[str, Labels]:
         """The coordinate labels of the dimensions that have any."""
-        return self._database.catalog.labels(self._version())
+        working = self._working()
+        return self._database.catalog.labels(self._version()) if working is None else dict(working.labels)
 
     @property
     def gridding(self) -> Gridding | None:
         text = self._record().gridding
         return None if text is None else Gridding.from_json(text)
+
+    @property
+    def metadata(self) -> Mapping[str, Mapping[str, str]]:
+        """What is known of each attribute beside its values, as it was given to ``create`` or found in a file."""
+        return self._record().metadata
 
     def versions(self) -> list[VersionRecord]:
         """All versions that can be read, oldest first."""
@@ -125,9 +146,19 @@ class Array:
         record = self._record()
         return Array(self._database, self._name, self._database.catalog.version(record, version, time), record)
 
+    def changes(self, before: int, after: int | None = None) -> pa.Table:
+        """What distinguishes two versions: coordinates, ``change`` ("left" or "came") and attributes of each cell.
+
+        A cell that was replaced is there twice; one that was written and is as it was is not there.
+        """
+        from windrow.api.changes import changes
+
+        return changes(self._database, self._name, before, self.version if after is None else after)
+
     def chunks(self) -> ChunkStatistics:
         """The metadata of its chunks: ordinal, cells, stored bytes and bounds of each."""
-        return self._database.catalog.chunks(self._version()).merged()
+        working, catalog = self._working(), self._database.catalog
+        return (catalog.chunks(self._version()) if working is None else working.chunks(catalog)).merged()
 
     def location(self, version: int | None = None) -> Location:
         """Where xarray, DuckDB, Polars or Spark find a version (the newest by default) without windrow."""
@@ -147,94 +178,52 @@ class Array:
     def read(self, attributes: Iterable[str] | None = None, /, **selection: object) -> xr.Dataset | pa.Table:
         """The selected cells: an xarray.Dataset if dense, a pyarrow.Table in coordinate order if sparse.
 
-        Integers select by cell number, both ends included: ``A.read(i=(1, 10), j=3)``. Anything else selects by
-        label: ``A.read(time=("2012-01-01", "2012-01-31"))``. ``A.read(["a"])`` reads one attribute.
+        It takes what is unmistakable: ``A.read(time=("2012-01-01", "2012-01-31"), lat=30.0)`` are labels, and integers
+        are cells, both ends included, unless the labels are numbers. ``sel`` and ``isel`` say which is meant.
+        ``A.read(["a"])`` reads one attribute.
         """
-        now = self._now()
-        snapshot = now._snapshot()
-        box = now._select(selection)
-        names = now._attributes(attributes)
-        if isinstance(snapshot, DenseSnapshot):
-            return now._read_dense(snapshot, box, names)
-        cells = sum(part.cells for part in snapshot.touching(box))
-        row = 8 * now.schema.ndim + now.schema.cell_bytes
-        self._check_memory(3 * cells * row)
-        return snapshot.read(box if selection else None, names, self._database.engine.workers)
-
-    def _read_dense(self, snapshot: DenseSnapshot, box: Box, names: Sequence[str]) -> xr.Dataset:
-        from windrow.api.labelled import dataset
-
-        self._check_memory(2 * box.size * snapshot.schema.select(names).cell_bytes)
-        return dataset(snapshot, box, names, self._record().metadata)
+        return self._attempt(lambda now: now._chosen(selection).read(attributes))
 
     def batches(self, attributes: Iterable[str] | None = None, /, **selection: object) -> Iterator[pa.Table]:
         """The selected cells of a sparse array as a stream of tables, in no particular order."""
-        now = self._now()
-        snapshot = now._snapshot()
-        if isinstance(snapshot, DenseSnapshot):
+        if not self.sparse:
             raise DataError(f"array {self._name} is dense", hint="Use read(), to_xarray() or to_spark()")
-        box = now._select(selection) if selection else None
-        return snapshot.batches(box, now._attributes(attributes))
+        return self._attempt(lambda now: now._chosen(selection).batches(attributes))
 
     def to_xarray(self) -> xr.Dataset:
         """All of it as an xarray.Dataset: loaded lazily if dense, laid out on the grid if sparse."""
         from windrow.api.labelled import laid_out, opened
 
-        now = self._now()
+        now, lease = self._held()
         snapshot = now._snapshot()
         if isinstance(snapshot, DenseSnapshot):
-            return opened(snapshot)
-        self._check_memory(3 * snapshot.box.size * max(1, snapshot.schema.cell_bytes))
-        return laid_out(snapshot.read(), snapshot, now.labels, now._record().metadata)
+            return opened(snapshot, lease)
+        check_memory(self._database.engine, self._name, 3 * snapshot.box.size * max(1, snapshot.schema.cell_bytes))
+        with lease:
+            return laid_out(snapshot.read(), snapshot, now.labels, now._record().metadata)
 
     def to_spark(self, **selection: object) -> DataFrame:
         """The selected cells as a lazy Spark DataFrame: dimensions and attributes as columns, missing as NULL."""
-        from windrow.operations.dataframes import dense_frame, sparse_frame
+        return self._attempt(lambda now: now._chosen(selection).to_spark())
 
-        now = self._now()
-        snapshot = now._snapshot()
-        box = now._select(selection)
-        executor = self._database.engine.spark()
-        if isinstance(snapshot, DenseSnapshot):
-            return dense_frame(executor, snapshot, box)
-        return sparse_frame(executor, snapshot, box if selection else None)
+    def _chosen(self, selection: Mapping[str, object]) -> Selected:
+        """What is unmistakable. Reads are many and small, so that this looks at the array once."""
+        schema, (scan, pinned) = self.schema, self._steps()
+        coordinates = coordinates_of(schema, self.labels, self.gridding) if selection else {}
+        scope = CellScope(schema, self.box, coordinates, schema.dimension_names)
+        condition = by_either(scope, selection)
+        if condition is None:
+            return self._all()
+        chosen = Selected(self._database, Filter(scan, condition), pinned, self._batch)
+        return chosen.check(condition, schema.sparse)
 
-    # Windows
+    def _all(self) -> Selected:
+        return all_of(self._database, *self._steps(), self._batch)
 
-    def window(
-        self,
-        extents: Mapping[str, Any] | None = None,
-        /,
-        *,
-        boundary: str = "clip",
-        min_count: int = 0,
-        step: Any = 1,
-        **dimensions: Any,
-    ) -> Windowed:
-        """A window around every cell: ``A.window(i=3, time=wr.trailing("30 days")).agg(m=wr.max("a"))``.
-
-        A number is a width from the cell on; ``wr.centred``, ``wr.trailing``, ``wr.between`` and ``.wrap()`` say
-        otherwise. Dimensions that are not named have a width of 1. ``boundary`` is "clip" or "drop", ``min_count``
-        the fewest present values that give a result, ``step`` evaluates every so many cells.
-        """
-        from windrow.api.query import windowed
-
-        options = {"boundary": boundary, "min_count": min_count, "step": step}
-        return windowed(self, {**(extents or {}), **dimensions}, options)
-
-    def regrid(
-        self,
-        sizes: Mapping[str, Any] | None = None,
-        /,
-        *,
-        boundary: str = "clip",
-        min_count: int = 0,
-        **dimensions: Any,
-    ) -> Windowed:
-        """Blocks side by side, one result each: ``A.regrid(i=2, j=2).agg(m=wr.avg("a"))``."""
-        from windrow.api.query import regridded
-
-        return regridded(self, {**(sizes or {}), **dimensions}, {"boundary": boundary, "min_count": min_count})
+    def _steps(self) -> Steps:
+        pinned = self._pinned
+        scan = Scan(self._name, None if pinned is None else pinned.number)
+        return scan, () if pinned is None else ((scan, (self._record(), pinned)),)
 
     # Writing
 
@@ -319,60 +308,56 @@ class Array:
 
     # What the methods above share
 
+    def _working(self) -> WorkingArray | None:
+        """Its state in the batch that it is seen from, if the batch has touched it."""
+        return None if self._batch is None else self._batch._known(self._name)
+
     def _record(self) -> ArrayRecord:
-        return self._known or self._database.catalog.array(self._name)
+        working = self._working()
+        return working.record if working is not None else self._known or self._database.catalog.array(self._name)
 
     def _now(self) -> Array:
         """This array at one version: what reads it in several steps must not meet two of them."""
-        if self._pinned is not None:
+        if self._pinned is not None or self._working() is not None:
             return self
         record, version = self._database.catalog.current(self._name)
         return Array(self._database, self._name, version, record)
 
+    def _held(self) -> tuple[Array, Lease]:
+        """This array at one version, which is not removed while the lease is held."""
+        if self._working() is not None:  # which its lock protects
+            return self, Lease()
+        warehouse = self._database.warehouse
+        return self._attempt(lambda now: (now, warehouse.hold([(now._record(), now._version())])))
+
+    def _attempt(self, read: Callable[[Array], Read]) -> Read:
+        """Read one version; for one that was given up before it could be held there is a newer one, unless pinned."""
+        for _ in range(ATTEMPTS - 1):
+            try:
+                return read(self._now())
+            except UnknownNameError:
+                if self._pinned is not None or self._name not in self._database:
+                    raise
+        return read(self._now())
+
     def _version(self) -> VersionRecord:
+        working = self._working()
+        if working is not None:
+            return working.version()
         return self._pinned or self._database.catalog.version(self._record())
 
     def _snapshot(self) -> DenseSnapshot | SparseSnapshot:
+        """What reads it; whoever uses it has a lease."""
+        working = self._working()
+        if working is not None:
+            return working.sparse() if working.record.sparse else working.dense()
         record, version = self._record(), self._version()
-        if self._pinned is not None:
-            self._check_offered(record, self._pinned)
         open_ = sparse_snapshot if record.sparse else dense_snapshot
         return open_(self._database.warehouse, record, version)
 
-    def _check_offered(self, record: ArrayRecord, pinned: VersionRecord) -> None:
-        """Refuse to read a version that was given up since, or whose array was dropped and made anew."""
-        if record.id != pinned.array_id:
-            raise UnknownNameError("no such version", got=f"{self._name}@{pinned.number}", hint="The array was dropped")
-        self._database.catalog.version(record, pinned.number)
-
-    def _select(self, selection: Mapping[str, object]) -> Box:
-        version = self._version()
-        if not selection:
-            return version.box
-        labels = self._database.catalog.labels(version)
-        return resolve(version.schema, version.box, labels, selection, self.gridding)
-
-    def _attributes(self, attributes: Iterable[str] | None) -> tuple[str, ...]:
-        schema = self.schema
-        if attributes is None:
-            return schema.attribute_names
-        if not isinstance(attributes, Iterable):
-            raise DataError(
-                "attributes is a list of names", got=repr(attributes), hint=f"As in {[schema.attributes[0].name]}"
-            )
-        listed = (attributes,) if isinstance(attributes, str) else tuple(attributes)
-        return tuple(schema.attribute(name).name for name in listed)
-
-    def _check_memory(self, needed: int) -> None:
-        limit = self._database.engine.memory
-        if needed > limit:
-            raise MemoryLimitError(
-                f"reading this from {self._name} needs about {needed / 2**30:.1f} GB of memory",
-                got=f"a limit of {limit / 2**30:.1f} GB",
-                hint="Select less, use to_spark(), or connect with a larger memory=",
-            )
-
     def _refuse_pinned(self) -> None:
+        if self._batch is not None:
+            raise DataError("inside a batch, the batch makes changes", got=self._name, hint="As in b.insert('A', …)")
         if self._pinned is not None:
             raise DataError(
                 "an old version cannot be changed", got=f"{self._name}@{self._pinned.number}", hint="Write to the array"

@@ -2,95 +2,44 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
-from windrow.errors import DataError, ExpressionError
+from windrow.api.creation import Blueprint, draw_up
+from windrow.api.reports import Change, Earlier, Report
+from windrow.errors import ConflictError, DataError, ExpressionError, SchemaError
 from windrow.model.gridding import Gridding
 from windrow.model.labels import Labels
-from windrow.model.schema import NUMBERING
 from windrow.model.source import ComputedCells
-from windrow.operations import write as writing
-from windrow.operations.arguments import as_table, gridded, is_spark_frame, region_of, rows_of
+from windrow.operations.arguments import Region, as_table, gridded, is_spark_frame, region_of, rows_of
+from windrow.operations.dense import write as writing
+from windrow.storage.records import ArrayRecord
 from windrow.storage.transaction import Transaction, WorkingArray
+from windrow.storage.view_rows import HIDDEN, STATE
 
 if TYPE_CHECKING:
+    from windrow.api.array import Array
     from windrow.api.database import Database
     from windrow.execution.engine import Engine
     from windrow.expressions.nodes import Node
-    from windrow.operations.cell_tasks import Duplicates
+    from windrow.model.schema import Schema
+    from windrow.operations.sparse.tasks import Duplicates
+    from windrow.plan.scopes import CellScope
+    from windrow.views.known import KnownView
+    from windrow.views.maintain import Maintenance
 
 Grid = Mapping[str, object] | Gridding | bool | None
-
-
-@dataclass(frozen=True)
-class Change:
-    """One step of a batch."""
-
-    array: str
-    operation: str
-    cells: int
-    replaced: int = 0
-    duplicates: int = 0
-
-
-@dataclass(frozen=True)
-class Report:
-    """What a write did, or that its batch id had been applied before.
-
-    ``versions`` says at which version each array is now; ``unchanged`` names those that nothing was done to, which
-    have the version they had.
-    """
-
-    batch: str | None
-    applied: bool
-    versions: Mapping[str, int]
-    changes: tuple[Change, ...] = ()
-    seconds: float = 0.0
-    unchanged: tuple[str, ...] = ()
-
-    @property
-    def version(self) -> int:
-        """The version of the array, when one was written."""
-        if len(self.versions) != 1:
-            raise DataError("the batch wrote several arrays", got=", ".join(self.versions), hint="Use .versions")
-        return next(iter(self.versions.values()))
-
-    @property
-    def cells(self) -> int:
-        return sum(change.cells for change in self.changes)
-
-    @property
-    def replaced(self) -> int:
-        return sum(change.replaced for change in self.changes)
-
-    @property
-    def duplicates(self) -> int:
-        return sum(change.duplicates for change in self.changes)
-
-    def __str__(self) -> str:
-        same = dict.fromkeys(self.unchanged, " as before")
-        versions = ", ".join(f"{name}@{number}{same.get(name, '')}" for name, number in self.versions.items())
-        if not self.applied:
-            return f"batch {self.batch!r} was applied before ({versions}); nothing was done"
-        steps = "; ".join(_described(change) for change in self.changes) or "nothing"
-        return f"{steps} -> {versions or 'no version'} in {self.seconds:.2f} s"
-
-
-def _described(change: Change) -> str:
-    extra = [f"{change.replaced:,} replaced"] if change.replaced else []
-    extra += [f"{change.duplicates:,} duplicates"] if change.duplicates else []
-    return f"{change.operation} {change.array}: {change.cells:,} cells" + (f" ({', '.join(extra)})" if extra else "")
+Opened = TypeVar("Opened")
 
 
 @dataclass
 class Batch:
     """Collects changes; leaving its ``with`` block publishes all of them, an exception none.
 
-    Inside a batch whose id was applied before, every change is passed over.
+    Inside a batch whose id was applied before to the same arrays, every change is passed over. ``array`` and ``query``
+    see what the batch has changed so far; nobody else does.
     """
 
     database: Database
@@ -98,44 +47,119 @@ class Batch:
     report: Report | None = None
     _transaction: Transaction | None = None
     _changes: list[Change] = field(default_factory=list)
+    _touched: set[str] = field(default_factory=set)
+    _earlier: Earlier = field(default_factory=lambda: Earlier())
     _started: float = 0.0
+    _maintenance: Maintenance | None = None
 
     def __enter__(self) -> Batch:
         self._started = time.perf_counter()
         if self.id is not None and (not isinstance(self.id, str) or not self.id or len(self.id) > 255):
             raise DataError("a batch id is a text of 1 to 255 characters", got=repr(self.id), hint="As in 'night42'")
-        earlier = None if self.id is None else self.database.catalog.batch_report(self.id)
-        if earlier is not None:
-            self.report = Report(self.id, False, json.loads(earlier or "{}"))
-        else:
+        if not self._find_earlier():
             self._transaction = Transaction(self.database.warehouse, self.database.lock_timeout, self.id)
             self.database.engine.cancellation.begin()
         return self
 
     def __exit__(self, kind: object, error: object, trace: object) -> None:
         if self._transaction is None:
+            if kind is None and self._touched:
+                self._check_targets(self._touched, whole=True)
             return
         try:
             if kind is None:
+                self._maintain()
+                unchanged, followed = self._transaction.unchanged, self._transaction.maintained
+                moved = {name for name in self._transaction.changed if name in followed}
                 published = self._transaction.publish()
-                versions = {name: version.number for name, version in published.items()}
+                versions = {name: version.number for name, version in published.items() if name not in followed}
+                views = {name: published[name].number for name in sorted(moved) if not name.startswith(HIDDEN)}
                 took = time.perf_counter() - self._started
-                self.report = Report(self.id, True, versions, tuple(self._changes), took, self._transaction.unchanged)
+                self.report = Report(self.id, True, versions, tuple(self._changes), took, unchanged, views)
         finally:
-            self.database.engine.cancellation.end()
-            self._transaction.close()
-            self._transaction = None
+            self._end()
+
+    def _end(self) -> None:
+        transaction, self._transaction = self._transaction, None
+        self.database.engine.cancellation.end()
+        if transaction is not None:
+            transaction.close()
+
+    def opened(self) -> tuple[Transaction, Maintenance]:
+        """What changes are made through, and what keeps views up to date with them."""
+        from windrow.views.maintain import Maintenance
+
+        if self._transaction is None:
+            raise DataError("the batch is not open", hint="Use it as: with db.batch() as b: …")
+        if self._maintenance is None:
+            self._maintenance = Maintenance(self.database.engine, self._transaction)
+        return self._transaction, self._maintenance
 
     @property
     def applied_before(self) -> bool:
         return self.report is not None and not self.report.applied
 
+    def _find_earlier(self) -> bool:
+        """Whether a batch of this id was applied, by whomever."""
+        earlier = None if self.id is None else self.database.catalog.batch_report(self.id)
+        if earlier is not None:
+            self._earlier = Earlier.of(earlier)
+            self.report = Report(self.id, False, self._earlier.versions)
+        return earlier is not None
+
+    def _check_targets(self, names: set[str], whole: bool = False) -> None:
+        """Refuse an id that was used for other arrays: what it is used for now has not been done."""
+        known, needed = self._earlier.known, self._earlier.needed
+        if not names <= known or (whole and not names >= needed):
+            raise ConflictError(
+                f"a batch {self.id!r} was applied to {', '.join(sorted(needed or known)) or 'no array'}",
+                got=", ".join(sorted(names)),
+                hint="An id stands for one batch: choose another, or give it the same arrays. Nothing was changed",
+            )
+
+    def _maintain(self) -> None:
+        """Bring views up to date with what was changed so far."""
+        if self._transaction is not None and self._transaction.changed and self.database.catalog.views():
+            self.opened()[1].run()
+
     def _working(self, name: str) -> WorkingArray | None:
+        """An array to be changed by the batch itself, which a view never is."""
+        found = self._touch(name, lambda transaction: transaction.working(name))
+        if found is not None and self._is_view(found.record):
+            raise SchemaError(
+                f"{name} is a view: it changes with the arrays that it reads", hint="Write to those, or drop the view"
+            )
+        return found
+
+    def _is_view(self, record: ArrayRecord) -> bool:
+        return any(view.array_id == record.id for view in self.database.catalog.views())
+
+    def _touch(self, name: str, open_: Callable[[Transaction], Opened]) -> Opened | None:
+        """Do something to an array by name, unless the batch was applied before, as it may turn out only now."""
+        self._touched.add(name)
         if self.applied_before:
+            self._check_targets({name})
             return None
         if self._transaction is None:
             raise DataError("the batch is not open", hint="Use it as: with db.batch() as b: …")
-        return self._transaction.working(name)
+        found = open_(self._transaction)
+        # Another process may have applied the batch while this one waited for the lock.
+        if self.id is not None and self._find_earlier():
+            self._end()
+            self._check_targets(self._touched)
+            return None
+        return found
+
+    def _known(self, name: str) -> WorkingArray | None:
+        """An array as it stands in the batch, if the batch is open and has touched it."""
+        if self._transaction is None:
+            return None
+        if self._transaction.changed and name in {view.name for view in self._views()}:
+            self._maintain()
+        return self._transaction.known(name)
+
+    def _views(self) -> list[KnownView]:
+        return self.opened()[1].views if self.database.catalog.views() else []
 
     def _done(
         self, working: WorkingArray, operation: str, cells: int = 0, replaced: int = 0, duplicates: int = 0
@@ -145,6 +169,75 @@ class Batch:
         if operation != "insert" or cells:
             working.note(operation)
 
+    def array(self, name: str) -> Array:
+        """An array as the batch has left it so far."""
+        from windrow.api.array import Array
+
+        if self._known(name) is None:
+            self.database.catalog.array(name)
+        return Array(self.database, name, batch=self)
+
+    def query(self, text: str) -> Any:
+        """A select or aggr, as a lazy query that sees what the batch has changed so far."""
+        from windrow.api.query import Query
+        from windrow.language.parser import parse
+        from windrow.plan.statements import Query as Asked
+
+        statement = parse(text)
+        if not isinstance(statement, Asked) or statement.into is not None:
+            hint = "Use the batch's own methods, or begin … commit in the console's language"
+            raise DataError("a batch answers queries only", got=text, hint=hint)
+        return Query(self.database, statement.plan, within=self)
+
+    def _claim(self, name: str) -> bool:
+        """Whether an array of that name is to be made by this batch: there is none, and nobody else makes one."""
+        return bool(self._touch(name, lambda transaction: transaction.claim(name)))
+
+    def create(
+        self,
+        name: str,
+        schema: str | Schema,
+        sparse: bool | None = None,
+        *,
+        labels: Mapping[str, Any] | None = None,
+        grid: Mapping[str, object] | Gridding | None = None,
+        chunks: Mapping[str, int] | Literal["patched"] | None = None,
+        metadata: Mapping[str, Mapping[str, str]] | None = None,
+    ) -> None:
+        """Make an empty array; see Database.create."""
+        self._make(draw_up(name, schema, sparse, labels, grid, chunks, metadata))
+
+    def _make(self, plan: Blueprint) -> None:
+        gridding = None if plan.gridding is None else plan.gridding.to_json()
+        directory = self.database.warehouse.new_directory(plan.name)
+        record = ArrayRecord(0, plan.name, directory, plan.schema.sparse, gridding, plan.metadata)
+        self._touch(plan.name, lambda transaction: transaction.create(record, plan.schema, plan.labels))
+
+    def drop(self, name: str, cascade: bool = False) -> None:
+        """Remove an array with all its versions; ``cascade`` also removes the views that read it."""
+        self._touch(name, lambda transaction: self._drop(transaction, name, cascade))
+
+    def _drop(self, transaction: Transaction, name: str, cascade: bool) -> ArrayRecord:
+        record = transaction.catalog.array(name) if transaction.known(name) is None else None
+        readers = [] if record is None else self._readers(transaction, name)
+        if readers and not cascade:
+            raise SchemaError(
+                f"{name} is read by {', '.join(readers)}", hint=f"Drop the views first, or: drop {name} cascade"
+            )
+        for reader in readers:
+            if not transaction.is_dropped(reader):
+                self._touched.add(reader)
+                self._drop(transaction, reader, cascade)
+        if f"{STATE}{name}" in transaction.catalog.array_names():
+            transaction.drop(f"{STATE}{name}")
+        return transaction.drop(name)
+
+    def _readers(self, transaction: Transaction, name: str) -> list[str]:
+        from windrow.views.known import known_views, readers_of
+
+        views = known_views(transaction.warehouse)
+        return [view.name for view in readers_of(name, views) if not transaction.is_dropped(view.name)]
+
     def write(
         self, array: str, values: Any, at: Sequence[int] | None = None, labels: Mapping[str, Any] | None = None
     ) -> None:
@@ -153,8 +246,7 @@ class Batch:
         if working is not None:
             _refuse_sparse(working)
             region = region_of(values, working, at, labels or {})
-            cells = writing.write(self.database.engine, working, region.source, region.at, region.labels)
-            self._done(working, "write", cells)
+            self._written(working, "write", region)
 
     def append(self, array: str, values: Any, labels: Mapping[str, Any] | Sequence[Any] | None = None) -> None:
         """Write after the present end of the one growing dimension; see Array.append."""
@@ -174,12 +266,16 @@ class Batch:
         if labels is not None and not isinstance(labels, Mapping):
             labels = {working.schema.dimension_names[axis]: labels}
         region = region_of(values, working, at, labels or {})
-        cells = writing.write(self.database.engine, working, region.source, region.at, region.labels)
-        self._done(working, "append", cells)
+        self._written(working, "append", region)
+
+    def _written(self, working: WorkingArray, operation: str, region: Region) -> None:
+        done = writing.write(self.database.engine, working, region.source, region.at, region.labels)
+        self._changes.append(Change(working.record.name, operation, done.cells, done.replaced, moved=done.moved))
+        working.note(operation)
 
     def insert(self, array: str, cells: Any, on_duplicate: Duplicates | None = None, grid: Grid = None) -> None:
         """Insert cells into a sparse array, or set single cells of a dense one; see Array.insert."""
-        from windrow.operations.insert import insert
+        from windrow.operations.sparse.insert import insert
 
         working = self._working(array)
         if working is None:
@@ -189,7 +285,7 @@ class Batch:
             self._set_cells(working, cells, on_duplicate)
             return
         if isinstance(cells, ComputedCells):
-            from windrow.operations.computed_cells import insert_computed
+            from windrow.operations.query.sparse_run import insert_computed
 
             found = insert_computed(engine, working, cells)
             self._done(working, "insert", found.cells, found.replaced, found.duplicates)
@@ -198,12 +294,12 @@ class Batch:
         gridding = _gridding(working, grid)
         if gridding is not None:
             rows = gridded(rows, gridding, working.schema, engine)
-        numbered = gridding is not None and NUMBERING in working.schema.dimension_names
+        numbered = gridding is not None and working.schema.numbering_name is not None
         counts = insert(engine, working, rows, on_duplicate or ("keep" if numbered else "error"))
         self._done(working, "insert", counts.cells, counts.replaced, counts.duplicates)
 
     def _set_cells(self, working: WorkingArray, cells: Any, on_duplicate: str | None) -> None:
-        from windrow.operations.scatter import scatter, scatter_frame
+        from windrow.operations.dense.scatter import scatter, scatter_frame
 
         if on_duplicate not in (None, "error", "last"):
             raise DataError(
@@ -218,23 +314,25 @@ class Batch:
 
     def delete(self, array: str, where: str | Node | None = None) -> None:
         """Delete cells of a sparse array; see Array.delete."""
-        from windrow.operations.rewrite import delete
+        from windrow.operations.sparse.rewrite import delete
 
         working = self._working(array)
         if working is not None:
-            deleted = delete(self.database.engine, working, _parsed(where))
+            deleted = delete(self.database.engine, working, _condition(working, where))
             self._done(working, "delete", deleted)
 
     def update(self, array: str, set: Mapping[str, Any], where: str | Node | None = None) -> None:
         """Change attributes of cells; see Array.update."""
-        from windrow.operations.rewrite import update
+        from windrow.operations.sparse.rewrite import update
+        from windrow.plan.scopes import bind_value
 
         if not isinstance(set, Mapping):
             raise DataError("update needs a mapping", got=repr(set), hint="As in update({'a': 'a + 1'}, where='a > 3')")
         working = self._working(array)
         if working is not None:
-            assignments = {name: _value(expression) for name, expression in set.items()}
-            touched = update(self.database.engine, working, assignments, _parsed(where))
+            scope = _scope(working)
+            assignments = {name: bind_value(_value(given), scope)[0] for name, given in set.items()}
+            touched = update(self.database.engine, working, assignments, _condition(working, where))
             self._done(working, "update", touched)
 
     def set_labels(self, array: str, dimension: str, labels: Any) -> None:
@@ -248,7 +346,7 @@ class Batch:
         """Store an array anew in good order; see Array.compact."""
         if chunks is not None and not isinstance(chunks, Mapping):
             raise DataError("chunks is a mapping", got=repr(chunks), hint="As in {'i': 100}")
-        working = self._working(array)
+        working = self._touch(array, lambda transaction: transaction.working(array))
         if working is not None:
             _compact(self.database.engine, working, dict(chunks or {}))
             self._done(working, "compact")
@@ -268,16 +366,38 @@ def _gridding(working: WorkingArray, grid: Grid) -> Gridding | None:
         return grid
     if isinstance(grid, Mapping):
         return Gridding.of(grid)
-    return None if working.record.gridding is None else Gridding.from_json(working.record.gridding)
+    known = None if working.record.gridding is None else Gridding.from_json(working.record.gridding)
+    # Results that were stored lie on a grid, too; what takes points also keeps their exact coordinates.
+    if known is None or not {a.name for a in known.exact_attributes()} <= set(working.schema.attribute_names):
+        return None
+    return known
 
 
 def _compact(engine: Engine, working: WorkingArray, chunks: dict[str, int]) -> None:
     if working.record.sparse:
-        from windrow.operations.rewrite import compact_sparse
+        from windrow.operations.sparse.rewrite import compact_sparse
 
         compact_sparse(engine, working, chunks)
     else:
         writing.compact_dense(engine, working, chunks)
+
+
+def _scope(working: WorkingArray) -> CellScope:
+    """Where expressions over an array's cells look names up: a labelled dimension is its label."""
+    from windrow.model.coordinates import coordinates_of
+    from windrow.plan.scopes import CellScope
+
+    gridding = None if working.record.gridding is None else Gridding.from_json(working.record.gridding)
+    coordinates = coordinates_of(working.schema, working.labels, gridding)
+    dimensions = working.schema.dimension_names
+    return CellScope(working.schema, working.box, coordinates, dimensions, (working.record.name,))
+
+
+def _condition(working: WorkingArray, where: str | Node | None) -> Node | None:
+    from windrow.plan.scopes import bind_condition
+
+    parsed = _parsed(where)
+    return None if parsed is None else bind_condition(parsed, _scope(working))
 
 
 def _parsed(text: str | Node | None) -> Node | None:
@@ -300,19 +420,3 @@ def _value(expression: Any) -> Node:
     parsed = _parsed(expression) if isinstance(expression, str) else Literal(expression)
     assert parsed is not None
     return parsed
-
-
-def fill_array(
-    database: Database, name: str, created: bool, batch: str | None, fill: Callable[[Batch], None]
-) -> Report:
-    """Fill an array in a batch of its own; one that was created for it goes again if nothing came of it."""
-    applied = False
-    try:
-        with database.batch(batch) as change:
-            fill(change)
-        assert change.report is not None
-        applied = change.report.applied
-        return change.report
-    finally:
-        if created and not applied:
-            database.drop(name)

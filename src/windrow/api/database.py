@@ -4,33 +4,29 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
-from dataclasses import replace
-from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, Literal
 
 from windrow.api.array import Array
 from windrow.api.batch import Batch
-from windrow.errors import DataError, SchemaError
+from windrow.errors import DataError
 from windrow.execution.engine import Engine, EngineName, parse_bytes
 from windrow.execution.executor import Progress
 from windrow.execution.progress import progress_reporter
 from windrow.model.gridding import Gridding
-from windrow.model.labels import Labels
-from windrow.model.notation import parse_schema
-from windrow.model.schema import NUMBERING, Dimension, Schema, check_name
-from windrow.operations.write import check_cells
+from windrow.model.schema import Schema
 from windrow.storage.catalog import Catalog
-from windrow.storage.dense_store import DenseStore
-from windrow.storage.locks import ArrayLock
-from windrow.storage.records import ArrayRecord, VersionRecord
-from windrow.storage.sparse import SparseStore
+from windrow.storage.view_rows import HIDDEN
 from windrow.storage.warehouse import Warehouse
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+    from windrow.api.query import Query
+    from windrow.api.views import View
     from windrow.operations.collect import Collected
+    from windrow.views.explain import ViewExplanation
 
 _VERSIONED = re.compile(r"(?P<name>[^@]+)@(?P<version>\d+)\Z")
 
@@ -71,6 +67,8 @@ class Database:
         self.warehouse = warehouse
         self.engine = engine
         self.lock_timeout = lock_timeout
+        self.view_use = "auto"
+        """Whether queries are answered from views: "auto", "always", "stale" or "off"; ``set views`` changes it."""
 
     @property
     def catalog(self) -> Catalog:
@@ -88,7 +86,7 @@ class Database:
         *,
         labels: Mapping[str, Any] | None = None,
         grid: Mapping[str, object] | Gridding | None = None,
-        chunks: Mapping[str, int] | None = None,
+        chunks: Mapping[str, int] | Literal["patched"] | None = None,
         metadata: Mapping[str, Mapping[str, str]] | None = None,
     ) -> Array:
         """Make an empty array: ``db.create("A", "<a: float64> [i=1:1000:250, j=1:1000:250]")``.
@@ -96,33 +94,8 @@ class Database:
         ``labels`` names the cells of dimensions. ``grid`` makes a sparse array of gridded points: its dimensions come
         from the grid, and the exact coordinates are kept as attributes ``<dimension>_exact``.
         """
-        check_name(name, "an array")
-        parsed = _parse(name, schema, sparse if grid is None else True)
-        gridding = Gridding.of(grid) if isinstance(grid, Mapping) else grid
-        if gridding is not None:
-            parsed = _gridded_schema(parsed, gridding)
-        resolved = parsed.with_chunks(chunks)
-        named = _check_labels(resolved, labels or {})
-        _check_metadata(metadata or {})
-        if name in self.catalog.array_names():
-            raise SchemaError("an array of that name exists", got=repr(name), hint="Drop it, or choose another name")
-        hi = tuple(d.lo - 1 if d.hi is None else d.hi for d in resolved.dimensions)
-        if not resolved.sparse:
-            check_cells(resolved, hi)
-        directory = self.warehouse.new_directory(name)
-        record = ArrayRecord(
-            0, name, directory, resolved.sparse, None if gridding is None else gridding.to_json(), metadata or {}
-        )
-        path = self.warehouse.path(directory)
-        if resolved.sparse:
-            pointer, checksum = SparseStore(path).create(resolved, name), ""
-        else:
-            store = DenseStore(path)
-            pointer = store.create(resolved, hi, named, record.metadata)
-            checksum = store.pin(pointer)
-        cells = 0 if resolved.sparse else resolved.box(hi).size
-        version = VersionRecord(0, 0, pointer, resolved, hi, "create", None, datetime.now(UTC), cells, 0, checksum)
-        self.catalog.add_array(record, version, named)
+        with self.batch() as change:
+            change.create(name, schema, sparse, labels=labels, grid=grid, chunks=chunks, metadata=metadata)
         return Array(self, name)
 
     def array(self, name: str) -> Array:
@@ -130,12 +103,72 @@ class Database:
         versioned = _VERSIONED.match(name) if isinstance(name, str) else None
         if versioned:
             return Array(self, versioned["name"]).at(version=int(versioned["version"]))
-        self.catalog.array(name)
+        record = self.catalog.array(name)
+        if any(view.array_id == record.id for view in self.catalog.views()):
+            return self.view(name)
         return Array(self, name)
 
     def arrays(self) -> list[Array]:
-        """All arrays, by name."""
-        return [Array(self, name) for name in self.catalog.array_names()]
+        """All arrays that are no views, by name."""
+        views = {view.array_id for view in self.catalog.views()}
+        shown = [record for record in self.catalog.array_records() if not record.name.startswith(HIDDEN)]
+        return [Array(self, record.name) for record in shown if record.id not in views]
+
+    # Views
+
+    def create_view(
+        self,
+        name: str,
+        query: Query | str,
+        *,
+        deferred: bool = False,
+        chunks: Mapping[str, int] | None = None,
+        maintain: str = "auto",
+        on_failure: str = "refuse",
+        store: str = "auto",
+        strategy: str = "auto",
+        placement: Mapping[str, float] | None = None,
+    ) -> View:
+        """Keep a query's result, brought up to date with every batch on the arrays that it reads.
+
+        ``db.create_view("V", A.neighbours(wr.L1(1)).agg(n=wr.count()))``. A ``deferred`` view waits for ``refresh``.
+        """
+        from windrow.api.views import create_view
+        from windrow.views.definition import Settings
+
+        placed = {} if placement is None else {"placement": placement}
+        settings = Settings(deferred, chunks, maintain, on_failure, store, strategy, **placed)
+        return create_view(self, name, query, settings)
+
+    def explain_view(self, query: Query | str, **settings: Any) -> ViewExplanation:
+        """How a view of a query would be kept up to date, part by part; settings as those of create_view."""
+        from windrow.api.views import explain_view
+        from windrow.views.definition import Settings
+
+        return explain_view(self, query, Settings.of(settings))
+
+    def view(self, name: str) -> View:
+        """Open a view by name."""
+        from windrow.api.views import open_view
+
+        return open_view(self, name)
+
+    def views(self) -> list[View]:
+        """All views, by name."""
+        from windrow.api.views import View, view_names
+
+        return [View(self, name) for name in view_names(self)]
+
+    def drop_view(self, name: str, cascade: bool = False) -> None:
+        """Remove a view; ``cascade`` also removes the views that read it."""
+        self.view(name)
+        self.drop(name, cascade)
+
+    def _at_one_moment(self, names: Iterable[str]) -> dict[str, Array]:
+        """Arrays at the versions that they have now, all as of one moment; those that are gone are left out."""
+        with self.catalog.one_moment():
+            there = set(self.catalog.array_names())
+            return {name: Array(self, name)._now() for name in names if name in there}
 
     def __contains__(self, name: object) -> bool:
         return name in self.catalog.array_names()
@@ -143,30 +176,30 @@ class Database:
     def batch(self, id: str | None = None) -> Batch:
         """Changes to several arrays that become visible together: ``with db.batch("night42") as b: …``.
 
-        A batch whose id was applied before is reported and passed over.
+        A batch whose id was applied before to the same arrays is reported and passed over.
         """
         return Batch(self, id)
 
-    def drop(self, name: str) -> None:
-        """Remove an array with all its versions."""
-        record = self.catalog.array(name)
-        lock = ArrayLock(self.catalog, record.id).acquire(name, self.lock_timeout)
-        try:
-            self.catalog.drop_array(record)
-        finally:
-            lock.release()
-        self.warehouse.remove(record.directory)
-        self.catalog.empty_trash(record.directory)
+    def drop(self, name: str, cascade: bool = False) -> None:
+        """Remove an array with all its versions; ``cascade`` also removes the views that read it."""
+        with self.batch() as change:
+            change.drop(name, cascade)
 
-    def collect_garbage(self, keep_versions: int | None = None, older_than: datetime | None = None) -> Collected:
-        """Free what no version that can be read needs; optionally give up old versions first."""
+    def collect_garbage(
+        self, keep_versions: int | None = None, older_than: datetime | None = None, drop_pins: bool = False
+    ) -> Collected:
+        """Free what no version that can be read needs; optionally give up old versions first.
+
+        Versions from which a view that is behind is to be brought up to date are kept and reported, unless
+        ``drop_pins`` gives them up; such a view is rebuilt when it is refreshed.
+        """
         from windrow.operations.collect import collect_garbage
 
         if older_than is not None and not isinstance(older_than, datetime):
             raise DataError("older_than is a datetime", got=repr(older_than), hint="As in datetime(2026, 1, 31)")
         if older_than is not None and older_than.tzinfo is None:
             older_than = older_than.astimezone()
-        return collect_garbage(self.warehouse, self.lock_timeout, keep_versions, older_than)
+        return collect_garbage(self.warehouse, self.lock_timeout, keep_versions, older_than, drop_pins)
 
     def import_file(self, path: Any, into: str, **options: Any) -> Any:
         """Read a file (NetCDF, Zarr, Parquet, CSV) into an array, which is created if it is not there."""
@@ -185,7 +218,7 @@ class Database:
 
         A select or aggr gives a lazy query; other statements what they have to show, or a report of what they did.
         """
-        from windrow.api.statements import run
+        from windrow.api.session.statements import run
         from windrow.language.parser import parse
 
         return run(self, parse(text))
@@ -195,9 +228,14 @@ class Database:
 
         ``db.sql("select day, median(delay) over (order by day rows 29 preceding) from flights")``
         """
-        from windrow.tables.sql import run_sql
+        from windrow.sql.run import Arrays, run_sql
 
-        return run_sql(self, text)
+        names = frozenset(self.catalog.array_names())
+        # A text that is none is refused further on.
+        named = [name for name in names if isinstance(text, str) and name.lower() in text.lower()]
+        held = self._at_one_moment(named)
+        arrays = Arrays(names, lambda name: (held.get(name) or self.array(name)).to_spark())
+        return run_sql(self.engine, arrays, text)
 
     def cancel(self) -> None:
         """Stop the work that other threads are doing through this connection; they get a CancelledError."""
@@ -220,47 +258,3 @@ class Database:
         names = self.catalog.array_names()
         listed = ", ".join(names[:8]) + (", …" if len(names) > 8 else "")
         return f"<windrow.Database {self.path}: {len(names)} arrays{': ' + listed if names else ''}>"
-
-
-def _parse(name: str, schema: str | Schema, sparse: bool | None) -> Schema:
-    if isinstance(schema, Schema):
-        return schema if sparse is None else replace(schema, sparse=sparse)
-    stated, parsed = parse_schema(schema, sparse)
-    if stated is not None and stated != name:
-        raise SchemaError(f"the schema names another array than {name!r}", got=repr(stated))
-    return parsed
-
-
-def _gridded_schema(schema: Schema, gridding: Gridding) -> Schema:
-    """The schema with the grid's own dimensions, the exact coordinates, and a number for cells that coincide."""
-    dimensions = [
-        gridding.axis(d.name).dimension(chunk=d.chunk) if d.name in gridding.names else d for d in schema.dimensions
-    ]
-    dimensions += [gridding.axis(name).dimension() for name in gridding.names if name not in schema.dimension_names]
-    if NUMBERING not in {dimension.name for dimension in dimensions}:
-        dimensions.append(Dimension(NUMBERING, 0, None))
-    attributes = [*schema.attributes]
-    attributes += [a for a in gridding.exact_attributes() if a.name not in schema.attribute_names]
-    return Schema(tuple(dimensions), tuple(attributes), sparse=True)
-
-
-def _check_metadata(metadata: Mapping[str, Mapping[str, str]]) -> None:
-    if not isinstance(metadata, Mapping) or not all(isinstance(of, Mapping) for of in metadata.values()):
-        raise SchemaError(
-            "metadata maps attributes to mappings", got=repr(metadata), hint="As in {'a': {'units': 'K'}}"
-        )
-
-
-def _check_labels(schema: Schema, labels: Mapping[str, Any]) -> dict[str, Labels]:
-    result = {}
-    for name, values in labels.items():
-        dimension = schema.dimension(name)
-        named = values if isinstance(values, Labels) else Labels.of(values)
-        if dimension.extent is None:
-            raise SchemaError(
-                f"dimension {name} grows: its labels come with the values", hint="Give labels= to append() or write()"
-            )
-        if len(named) != dimension.extent:
-            raise SchemaError(f"dimension {name} has {dimension.extent} cells", got=f"{len(named)} labels")
-        result[name] = named
-    return result

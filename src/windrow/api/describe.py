@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import html
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from windrow.views.definition import CHOICES
+
 if TYPE_CHECKING:
     from windrow.api.array import Array
+    from windrow.api.views import View
 
 RECENT = 5
 
@@ -56,6 +60,9 @@ def describe(array: Array) -> Description:
         ("cells", f"{version.cells:,} in {version.box}"),
         ("stored", f"{human_bytes(version.bytes)} in {counted(len(chunks), 'chunk')} of {schema.grid.chunk}"),
     ]
+    for axis in schema.numbering:
+        numbered = "tells cells apart that share all other coordinates; any number is near unless a query names it"
+        facts.append(("numbering", f"{schema.dimension_names[axis]} {numbered}"))
     for name, labels in sorted(array.labels.items()):
         facts.append((f"labels of {name}", _labels(labels.values, labels.attributes.get("units"))))
     if array.gridding is not None:
@@ -63,6 +70,39 @@ def describe(array: Array) -> Description:
     facts.append(("history", "\n".join(_history(array))))
     facts.append(("location", str(array.location(version.number))))
     return Description(f"{array.name}", tuple(facts))
+
+
+def describe_view(view: View) -> Description:
+    """An array's facts, with those that a view has besides: its query, and how it is kept up to date."""
+    settings = ", ".join(f"{name} = {value}" for name, value in view.settings.items() if name in CHOICES)
+    facts = [
+        ("query", view.definition),
+        ("status", view.status if view.reason is None else f"{view.status}: {view.reason}"),
+        ("holds for", versions_text(view.bases)),
+        ("follows", "by refresh alone" if view.deferred else "with every batch"),
+        ("settings", settings),
+        ("parts", _parts(view)),
+        ("last", _last(view)),
+    ]
+    return Description(view.name, (*facts, *describe(view).facts))
+
+
+def _parts(view: View) -> str:
+    """How each part of a view is kept up to date."""
+    found = view._database.explain_view(view.definition, **view.settings)
+    return "\n".join(f"{part.what}: {part.way}, {part.why}" for part in found.parts)
+
+
+def _last(view: View) -> str:
+    """What was done to a view last, and why."""
+    history = view.history()
+    last = history.slice(history.num_rows - 1).to_pylist()[0]
+    return f"{last['way']}, {last['time']:%Y-%m-%d %H:%M:%S} UTC, {last['why']}"
+
+
+def versions_text(versions: Mapping[str, int]) -> str:
+    """Versions of arrays as they are asked for: ``A@3, B@2``."""
+    return ", ".join(f"{name}@{number}" for name, number in versions.items())
 
 
 def _labels(values: object, units: str | None) -> str:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from windrow.aggregates.aggregate import Aggregate, parse_aggregate
-from windrow.aggregates.evaluate import Column, Result
 from windrow.aggregates.frames import TAU, Frames, evaluate_frames
+from windrow.aggregates.windows import Column, Result
 from windrow.errors import DataError
 
 Array = npt.NDArray[Any]
@@ -22,10 +23,13 @@ def framed(
     hi: Any,
     *,
     method: str = "auto",
+    strategy: str = "auto",
     exclude: str = "no others",
     peers: tuple[Any, Any] | None = None,
     where: Any = None,
     tau: float = TAU,
+    second: Any = None,
+    fraction: Any = None,
 ) -> Array:
     """An aggregate over frames of a vector: frame i holds the values k with ``lo[i] <= k < hi[i]``.
 
@@ -35,23 +39,57 @@ def framed(
     Missing results are NaN (None for strings and decimals), and whole numbers stay whole where nothing is missing.
 
     ``method`` is auto, naive, incremental, segment_tree (sums, minima, maxima), reuse or replace (quantiles); ``tau``
-    is the flushing threshold of incremental distinct counts and modes.
+    is the flushing threshold of incremental distinct counts and modes. Under auto the cheapest of several strategies is
+    taken, or the one named by ``strategy``. ``second`` is the other argument of aggregates of two, such as the weights
+    of "wavg". ``fraction`` has the q of each frame's quantile, or the P of each frame's percentile.
 
     >>> framed(np.array([4, 7, 3, 1, 8]), "count_distinct", lo=[0, 0, 0, 1, 2], hi=[1, 2, 3, 4, 5])
     array([1, 2, 3, 3, 3])
     """
     column = _column(values)
-    aggregate = parse_aggregate(agg) if isinstance(agg, str) else agg
+    aggregate = _aggregate(agg, fraction)
     frames = Frames(_bounds(lo, "lo"), _bounds(hi, "hi"), exclude, _peers(peers))
     keep = None if where is None else np.asarray(where)
     if keep is not None and keep.dtype.kind == "O":
         raise DataError("where must be booleans", got=keep.dtype)
-    found = evaluate_frames({"x": column}, frames, aggregate.of("x"), method=method, keep=keep, tau=tau)
+    if (second is None) != (aggregate.second is None):
+        needs = f"{aggregate.name} takes {'one vector' if aggregate.second is None else 'two vectors'}"
+        raise DataError(needs, hint='As in framed(t, "wavg", lo=lo, hi=hi, second=weights)')
+    columns = {"x": column} if second is None else {"x": column, "y": _column(second)}
+    if aggregate.varies:
+        aggregate = replace(aggregate, parameter=_fractions(aggregate, len(frames.lo)))
+    found = evaluate_frames(
+        columns, frames, aggregate.of("x", "y"), method=method, keep=keep, tau=tau, strategy=strategy
+    )
     missing = None if found.present is None else ~found.present
     if missing is not None and found.values.dtype.kind == "O":
         found.values[missing] = None
         return found.values
     return Result(found.values, missing).filled()
+
+
+def _aggregate(agg: str | Aggregate, fraction: Any) -> Aggregate:
+    if fraction is None:
+        return parse_aggregate(agg) if isinstance(agg, str) else agg
+    if not isinstance(agg, str):
+        raise DataError("fraction belongs to an aggregate that is named", hint='As in framed(t, "quantile", …)')
+    return Aggregate(agg, "x", np.asarray(fraction))
+
+
+def _fractions(aggregate: Aggregate, frames: int) -> Array:
+    """A fraction for each frame; one that is missing is refused with the others that cannot be."""
+    given = aggregate.parameter
+    given = np.ma.filled(given.astype(float), np.nan) if isinstance(given, np.ma.MaskedArray) else np.asarray(given)
+    if given.dtype.kind == "O":
+        given = np.array([np.nan if value is None else value for value in given], object)
+    try:
+        found: Array = np.ascontiguousarray(given, np.float64)
+    except (TypeError, ValueError):
+        raise DataError(f"the fractions of {aggregate.name} must be numbers", got=given.dtype) from None
+    if found.shape != (frames,) or given.dtype.kind not in "iufO":
+        what = f"{aggregate.name} needs a fraction for each of {frames:,} frames"
+        raise DataError(what, got=f"{given.dtype} of shape {given.shape}")
+    return found
 
 
 def _column(values: Any) -> Column:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import weakref
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -16,18 +17,14 @@ from windrow.model.schema import Schema
 from windrow.model.source import Blocks
 from windrow.storage.cells import coordinates
 from windrow.storage.dense import DenseSnapshot, open_store
+from windrow.storage.leases import Lease
 from windrow.storage.sparse import SparseSnapshot
 
 Metadata = Mapping[str, Mapping[str, str]]
 
 
-def dataset(snapshot: DenseSnapshot, box: Box, attributes: Sequence[str], metadata: Metadata) -> xr.Dataset:
-    """A box of a dense array, read now."""
-    blocks = snapshot.read(box, attributes)
-    return _dataset(snapshot.growing_schema, box, blocks, snapshot.labels, metadata)
-
-
-def _dataset(schema: Schema, box: Box, blocks: Blocks, labels: Mapping[str, Labels], metadata: Metadata) -> xr.Dataset:
+def labelled(schema: Schema, box: Box, blocks: Blocks, labels: Mapping[str, Labels], metadata: Metadata) -> xr.Dataset:
+    """Blocks as a Dataset with the coordinates of their cells, and with what is known of the attributes."""
     variables = {
         name: xr.Variable(schema.dimension_names, values, dict(metadata.get(name, {})))
         for name, values in blocks.items()
@@ -37,7 +34,7 @@ def _dataset(schema: Schema, box: Box, blocks: Blocks, labels: Mapping[str, Labe
 
 def of_blocks(schema: Schema, box: Box, blocks: Blocks, labels: Mapping[str, Labels]) -> xr.Dataset:
     """Computed blocks as a Dataset with the coordinates of their cells."""
-    return _dataset(schema, box, blocks, labels, {})
+    return labelled(schema, box, blocks, labels, {})
 
 
 def _coordinates(schema: Schema, box: Box, labels: Mapping[str, Labels]) -> dict[str, xr.Variable]:
@@ -54,9 +51,10 @@ def _coordinates(schema: Schema, box: Box, labels: Mapping[str, Labels]) -> dict
     return result
 
 
-def opened(snapshot: DenseSnapshot) -> xr.Dataset:
-    """A whole dense array, whose values are read when they are used."""
+def opened(snapshot: DenseSnapshot, lease: Lease) -> xr.Dataset:
+    """A whole dense array, whose values are read when they are used; until nobody can, the lease is held."""
     store = open_store(snapshot.path, snapshot.pointer, snapshot.checksum)
+    weakref.finalize(store, Lease.__exit__, lease)  # which keeps the lease till then
     # Nanoseconds, xarray's default, would lose the years before 1678 and after 2262.
     times = xr.coders.CFDatetimeCoder(time_unit="us")
     whole: xr.Dataset = xr.open_zarr(store, consolidated=False, chunks=None, decode_times=times)
@@ -77,4 +75,4 @@ def laid_out(cells: pa.Table, snapshot: SparseSnapshot, labels: Mapping[str, Lab
             present = np.zeros(box.shape, bool)
             present[index] = True if valid is None else valid
             blocks[attribute.companion] = present
-    return _dataset(schema, box, blocks, labels, metadata)
+    return labelled(schema, box, blocks, labels, metadata)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,11 +18,23 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+    from windrow.api.query import Query
+
 KINDS = ("map", "line", "histogram")
 _ACROSS = ("lon", "longitude", "x", "ra")
 """Dimensions that people expect from left to right."""
 _FINEST = 2000
 """Cells a side that a picture can show; more are thinned out."""
+
+
+@dataclass(frozen=True)
+class Plotting:
+    """A plot that was asked for: of what, and into which file, if into one."""
+
+    query: Query
+    path: str | None = None
+    attribute: str | None = None
+    kind: str | None = None
 
 
 def require_matplotlib() -> None:
@@ -67,7 +80,7 @@ def plot(
 
 def _draw_dense(figure: Figure, axes: Axes, result: Any, attribute: str | None, kind: str | None) -> None:
     drawn = [name for name in result.data_vars if not str(name).endswith("__valid")]
-    name = _chosen(attribute, drawn)
+    name = chosen_attribute(attribute, drawn)
     variable = result[name]
     if f"{name}__valid" in result:
         variable = variable.where(result[f"{name}__valid"])
@@ -78,7 +91,7 @@ def _draw_dense(figure: Figure, axes: Axes, result: Any, attribute: str | None, 
         _histogram(axes, name, np.asarray(variable.values).reshape(-1))
         return
     wide = 2 if kind == "map" else 1
-    shown, fixed = _last_of_further(variable, wide)
+    shown, fixed = last_of_further(variable, wide)
     axes.set_title(", ".join([name, *fixed]))
     if wide == 1:
         _line(axes, shown)
@@ -86,7 +99,8 @@ def _draw_dense(figure: Figure, axes: Axes, result: Any, attribute: str | None, 
         _map(figure, axes, shown)
 
 
-def _chosen(attribute: str | None, names: list[Any]) -> str:
+def chosen_attribute(attribute: str | None, names: list[Any]) -> str:
+    """The attribute that is asked for, or the first there is."""
     if attribute is None:
         if not names:
             raise DataError("there is nothing to plot", got="no attributes")
@@ -96,7 +110,7 @@ def _chosen(attribute: str | None, names: list[Any]) -> str:
     return attribute
 
 
-def _last_of_further(variable: Any, wide: int) -> tuple[Any, list[str]]:
+def last_of_further(variable: Any, wide: int) -> tuple[Any, list[str]]:
     """The variable in ``wide`` dimensions, the longest ones; at the last cell of all others."""
     by_length = sorted(variable.dims, key=lambda name: (variable.sizes[name] > 1, name in _ACROSS), reverse=True)
     kept = [name for name in variable.dims if name in by_length[:wide]]
@@ -109,7 +123,8 @@ def _last_of_further(variable: Any, wide: int) -> tuple[Any, list[str]]:
     return variable, fixed
 
 
-def _numbers(values: Any) -> Any:
+def plain_numbers(values: Any) -> Any:
+    """Values as floats; what is no number cannot be drawn."""
     array = np.asarray(values)
     if array.dtype.kind in "biuf":
         return array.astype(np.float64)
@@ -120,8 +135,8 @@ def _line(axes: Axes, variable: Any) -> None:
     if variable.ndim == 0:
         variable = variable.expand_dims("value")
     name = variable.dims[0]
-    places = variable[name].values if name in variable.coords else np.arange(variable.size)
-    axes.plot(places, _numbers(variable.values), marker="." if variable.size < 60 else None, linewidth=1)
+    places = _unrolled(variable[name].values) if name in variable.coords else np.arange(variable.size)
+    axes.plot(places, plain_numbers(variable.values), marker="." if variable.size < 60 else None, linewidth=1)
     axes.set_xlabel(str(name))
 
 
@@ -134,22 +149,31 @@ def _map(figure: Figure, axes: Axes, variable: Any) -> None:
         down, across = across, down
     variable = variable[tuple(slice(None, None, max(1, -(-n // _FINEST))) for n in variable.shape)]
     sides = [variable[d].values if d in variable.coords else np.arange(variable.sizes[d]) for d in (across, down)]
-    sides = [np.arange(len(side)) if side.dtype.kind not in "iufM" else side for side in sides]
-    mesh = axes.pcolormesh(*sides, np.ma.masked_invalid(_numbers(variable.values)), shading="nearest")
+    sides = [np.arange(len(side)) if side.dtype.kind not in "iufM" else _unrolled(side) for side in sides]
+    mesh = axes.pcolormesh(*sides, np.ma.masked_invalid(plain_numbers(variable.values)), shading="nearest")
     figure.colorbar(mesh, ax=axes)
     axes.set_xlabel(str(across))
     axes.set_ylabel(str(down))
-    if not _reads_upward(sides[1], str(down)):
+    if not reads_upward(sides[1], str(down)):
         axes.invert_yaxis()
 
 
-def _reads_upward(labels: Any, name: str) -> bool:
+def _unrolled(side: Any) -> Any:
+    """Longitudes that go round on one line: 330, 0, 30 are drawn at -30, 0, 30."""
+    falls = np.flatnonzero(side[1:] < side[:-1])
+    if side.dtype.kind not in "iuf" or len(falls) != 1:
+        return side
+    moved = np.where(np.arange(len(side)) <= falls[0], side - 360, side)
+    return moved if np.all(np.diff(moved) > 0) else side
+
+
+def reads_upward(labels: Any, name: str) -> bool:
     """Latitudes and the like grow upward; the rows of a matrix are numbered downward."""
     return name.lower() in ("lat", "latitude", "y", "dec") or labels.dtype.kind in "fM"
 
 
 def _histogram(axes: Axes, name: str, values: Any) -> None:
-    numbers = _numbers(values)
+    numbers = plain_numbers(values)
     numbers = numbers[np.isfinite(numbers)]
     if numbers.size == 0:
         raise DataError("there is nothing to plot", got="no present values")
@@ -162,7 +186,7 @@ def _histogram(axes: Axes, name: str, values: Any) -> None:
 def _draw_cells(
     figure: Figure, axes: Axes, cells: Any, attribute: str | None, kind: str | None, dimensions: tuple[str, ...]
 ) -> None:
-    name = _chosen(attribute, [column for column in cells.column_names if column not in dimensions])
+    name = chosen_attribute(attribute, [column for column in cells.column_names if column not in dimensions])
     columns: Mapping[str, Any] = {c: cells.column(c).to_numpy(zero_copy_only=False) for c in (*dimensions, name)}
     if cells.num_rows == 0:
         raise DataError("there is nothing to plot", got="no cells")
@@ -171,7 +195,7 @@ def _draw_cells(
         _histogram(axes, name, columns[name])
         return
     axes.set_title(name)
-    values = _numbers(columns[name])
+    values = plain_numbers(columns[name])
     if kind == "line":
         axes.plot(columns[dimensions[-1]], values, ".", markersize=3)
         axes.set_xlabel(dimensions[-1])

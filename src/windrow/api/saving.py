@@ -2,91 +2,100 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from windrow.api.batch import fill_array
+from windrow.api.creation import draw_up
 from windrow.errors import DataError, FileFormatError, SchemaError
 from windrow.formats.registry import format_of
-from windrow.model.box import Box
 from windrow.model.labels import Labels
-from windrow.model.schema import Schema
-from windrow.model.source import Blocks, ComputedCells
-from windrow.operations.blocks import ComputedSource
-from windrow.operations.cellwise import GridCells
-from windrow.operations.queries import Source, compute_cells_in, compute_grid, source_of, stream_cells
-from windrow.plan.bound import Bound, Metadata, carried_metadata
-from windrow.storage.cells import cell_fields
+from windrow.operations.query.bound_query import BoundQuery, CellsQuery, GridQuery
+from windrow.plan.bound import Bound, table_words
 
 if TYPE_CHECKING:
-    from windrow.api.batch import Batch, Report
+    from windrow.api.batch import Batch
     from windrow.api.query import Query
-    from windrow.execution.engine import Engine
+    from windrow.api.reports import Report
     from windrow.storage.transaction import WorkingArray
 
 
 def store(query: Query, name: str, batch: str | None = None) -> Report:
     """Make a query's result all that an array holds; the array is created if it is not there."""
-    database, bound = query.database, query._optimized().bound
-    created = name not in database
-    if created:
-        _check_cells(bound)
-        source = source_of(database.engine, bound)
-        labels = {key: found for key, found in source.labels.items() if not bound.schema.dimension(key).growing}
-        known = carried_metadata(bound)
-        database.create(name, source.schema, sparse=bound.schema.sparse, labels=labels, metadata=known)
-    return fill_array(database, name, created, batch, lambda change: store_in(change, query, name))
+    with query.database.batch(batch) as change:
+        store_in(change, query, name)
+    assert change.report is not None
+    return change.report
 
 
 def store_in(batch: Batch, query: Query, name: str) -> None:
-    """The same for an array that is there, as a step of a batch."""
-    working, bound, engine = batch._working(name), query._optimized().bound, query.database.engine
+    """The same as a step of a batch.
+
+    The query is bound after the array is locked, for it may read that array too.
+    """
+    if batch._claim(name):
+        create_in(batch, query, name)
+    elif batch._working(name) is not None:
+        _replace(batch, query.bind(batch), name)
+
+
+def create_in(batch: Batch, query: Query, name: str) -> None:
+    """Make an array of a query's result; there must be none of that name."""
+    found = query.bind(batch)
+    bound = found.bound
+    _check_cells(bound)
+    labels = {key: known for key, known in found.labels.items() if not bound.schema.dimension(key).growing}
+    lies_on = None if bound.gridding is None else bound.gridding.along(bound.schema.dimension_names)
+    plan = draw_up(name, found.schema, sparse=found.sparse, labels=labels, metadata=found.metadata)
+    batch._make(replace(plan, gridding=lies_on))
+    _replace(batch, found, name)
+
+
+def _replace(batch: Batch, query: BoundQuery, name: str) -> None:
+    working, bound = batch._working(name), query.bound
     if working is None:
         return
+    _check_cells(bound)
     _check_kind(working, bound)
-    if not bound.schema.sparse:
-        _check_cells(bound)
+    if not query.sparse:
         _check_covers(working, bound)
-        batch.write(name, source_of(engine, bound), bound.box.lo)
+        batch.write(name, query.source, bound.box.lo)
         return
-    from windrow.operations.computed_cells import insert_computed
-    from windrow.operations.rewrite import delete
+    from windrow.operations.query.sparse_run import insert_computed
+    from windrow.operations.sparse.rewrite import delete
 
-    source = source_of(engine, bound)
-    assert isinstance(source, ComputedCells)
-    replaced = delete(engine, working, None)
+    cells = query.as_cells()
+    replaced = delete(query.engine, working, None)
     working.hi = tuple(d.lo - 1 if d.hi is None else d.hi for d in working.schema.dimensions)
-    found = insert_computed(engine, working, source)
+    found = insert_computed(query.engine, working, cells)
     batch._done(working, "write", found.cells, replaced)
 
 
 def insert_in(batch: Batch, query: Query, name: str) -> None:
     """Put the cells of a query's result into an array; its other cells stay as they are."""
-    working, bound, engine = batch._working(name), query._optimized().bound, query.database.engine
+    working = batch._working(name)
     if working is None:
         return
-    _check_placed(working, bound)
-    source = source_of(engine, bound)
+    bound = query.bind(batch)
+    if bound.bound.is_table:
+        _check_cells(bound.bound)
+    _check_placed(working, bound.bound)
     if bound.box.is_empty:
         batch._done(working, "insert")
     elif working.record.sparse:
-        batch.insert(name, _as_cells(source, bound))
-    elif isinstance(source, ComputedCells):
-        batch.insert(name, compute_cells_in(engine, source, bound.box))
+        batch.insert(name, bound.as_cells())
+    elif isinstance(bound, CellsQuery):
+        batch.insert(name, bound.compute())
     else:
-        batch.write(name, source, bound.box.lo)
-
-
-def _as_cells(source: Source, bound: Bound) -> ComputedCells:
-    if isinstance(source, ComputedCells):
-        return source
-    return GridCells(source, replace(source.schema, sparse=True), bound.box, bound.labels, None)
+        batch.write(name, bound.source, bound.box.lo)
 
 
 def _check_cells(bound: Bound) -> None:
+    if bound.is_table:
+        hint = "Group it by dimensions, or save it to a file"
+        raise SchemaError(f"{table_words(bound)} is a table, which no array can hold", hint=hint)
     if bound.box.is_empty and not bound.schema.sparse:
         raise DataError("the result has no cells to store", got=str(bound.box))
 
@@ -142,39 +151,17 @@ def _other_ways(working: WorkingArray) -> str:
     return f"Use insert into {working.record.name} select …, or choose another name"
 
 
-@dataclass(frozen=True)
-class Described:
-    """A dense result with what is known of its attributes, as a GridSource that the engine computes."""
-
-    engine: Engine
-    source: ComputedSource
-    box: Box
-    metadata: Metadata
-
-    @property
-    def schema(self) -> Schema:
-        return self.source.schema
-
-    @property
-    def labels(self) -> Mapping[str, Labels]:
-        return self.source.labels
-
-    def read(self, box: Box) -> Blocks:
-        return compute_grid(self.engine, self.source, box, self.box)
-
-
-def save(query: Query, path: str, format: str | None = None, overwrite: bool = False) -> int:
+def save(query: BoundQuery, path: str, format: str | None = None, overwrite: bool = False) -> int:
     """Write a query's result to a file; returns the number of its cells."""
     found = format_of(path, format)
-    bound, engine = query._optimized().bound, query.database.engine
-    source = source_of(engine, bound)
-    if not isinstance(source, ComputedCells):
+    if isinstance(query, GridQuery):
         if found.write_grid is None:
             raise FileFormatError(f"files of the format {found.name} cannot be written", got=path)
-        if bound.box.is_empty:
-            raise DataError("there are no cells to save", got=str(bound.box))
-        found.write_grid(path, Described(engine, source, bound.box, carried_metadata(bound)), overwrite=overwrite)
-        return bound.box.size
+        if query.box.is_empty:
+            raise DataError("there are no cells to save", got=str(query.box))
+        found.write_grid(path, query.as_grid(), overwrite=overwrite)
+        return query.box.size
+    assert isinstance(query, CellsQuery)
     if found.write_table is None:
         hint = "Use .parquet or .csv"
         raise FileFormatError(f"a sparse result cannot be written as {found.name}", got=path, hint=hint)
@@ -182,9 +169,9 @@ def save(query: Query, path: str, format: str | None = None, overwrite: bool = F
 
     def batches() -> Iterator[pa.RecordBatch]:
         nonlocal cells
-        for table in stream_cells(engine, source, bound.box):
+        for table in query.stream():
             cells += table.num_rows
             yield from table.to_batches()
 
-    found.write_table(path, cell_fields(source.schema), batches(), overwrite=overwrite)
+    found.write_table(path, query.fields, batches(), overwrite=overwrite)
     return cells

@@ -1,4 +1,4 @@
-"""Windows on NumPy arrays, with no database: ``wr.sliding(values, agg="max", window=(2, 3))``."""
+"""Windows and shapes on NumPy arrays, with no database: ``wr.sliding(values, agg="max", window=(2, 3))``."""
 
 from __future__ import annotations
 
@@ -10,11 +10,15 @@ import numpy as np
 import numpy.typing as npt
 
 from windrow.aggregates.aggregate import Aggregate, parse_aggregate
-from windrow.aggregates.evaluate import METHODS, Column, Evaluation
+from windrow.aggregates.windows import METHODS, PLACES, Column, Evaluation
+from windrow.api.shaped import shape_request, shaped
 from windrow.errors import DataError, SchemaError
-from windrow.kernels.sweep import AnySweep, Sweep
+from windrow.kernels.choose import check_strategy
+from windrow.kernels.contract.sweeps import AnySweep, Sweep
+from windrow.kernels.windows import NAMES
 from windrow.model.conform import conform
 from windrow.model.schema import Attribute
+from windrow.model.shape import Shape
 from windrow.model.types import data_type_of
 from windrow.model.window import BOUNDARIES, Extent, centred, corner, trailing
 from windrow.plan.axes import plan_axis
@@ -26,53 +30,82 @@ ANCHORS = {"corner": corner, "centred": centred, "centered": centred, "trailing"
 def sliding(
     values: Any,
     agg: str | Aggregate,
-    window: int | Sequence[int | Extent],
+    window: int | Sequence[int | Extent] | None = None,
     anchor: str | Sequence[str] = "corner",
     *,
+    shape: Shape | None = None,
     boundary: str = "clip",
     wrap: bool | Sequence[bool] = False,
     min_count: int = 0,
     step: int | Sequence[int] = 1,
     method: str = "auto",
+    strategy: str = "auto",
+    second: Any = None,
     out: Array | None = None,
 ) -> Array:
-    """An aggregate over the window at every cell of an array.
+    """An aggregate over the window, or the cells in a shape, around every cell of an array.
 
     ``window`` has a width, or an extent such as ``wr.between(-1, 2)``, for each axis; ``anchor`` says where in its
-    window a cell stands. Missing values (NaN, masked) are skipped; missing results are NaN, and whole numbers stay
-    whole where nothing is missing. They are written into ``out`` if it is given, which must have their shape and type
-    (for whole numbers, float64 will do); asking again and again for large results, this saves the time that it takes
-    to get memory for each.
+    window a cell stands. Instead of a window, ``shape`` may be such as ``wr.L2(3)``; it calls the axes axis0, axis1
+    and so on, as in ``wr.L1(2, on=("axis0", "axis1"))``. Missing values (NaN, masked) are skipped; missing results
+    are NaN, and whole numbers stay whole where nothing is missing. They are written into ``out`` if it is given,
+    which must have their shape and type; for whole numbers and booleans, of which some may be missing, float64 will
+    do, and for strings objects. Asking again and again for large results, this saves the time that it takes to get
+    memory for each. Under method auto the cheapest of several strategies is taken, or the one named by
+    ``strategy``. ``second`` is the other argument of aggregates of two, such as the weights of "wavg".
 
     >>> sliding(np.array([4, 7, 3, 1, 8]), "max", 3)
     array([7, 7, 8, 8, 8])
+    >>> from windrow.model.shape import L1
+    >>> sliding(np.array([[4, 7, 3], [1, 8, 2]]), "max", shape=L1(1))
+    array([[7, 8, 7],
+           [8, 8, 8]])
     """
+    if (window is None) == (shape is None):
+        raise SchemaError("either a window or a shape is needed", hint="As in window=(3, 3) or shape=wr.L2(3)")
     column = _column(values)
     ndim = column.values.ndim
-    aggregate = parse_aggregate(agg) if isinstance(agg, str) else agg.of("x")
-    extents = _extents(window, anchor, _each(wrap, ndim, "wrap"), ndim)
+    aggregate = parse_aggregate(agg) if isinstance(agg, str) else agg.of("x", "y")
+    columns = {"x": column, **_second(second, column, aggregate)}
+    wraps = _each(wrap, ndim, "wrap")
     steps = [_positive(s, "a step") for s in _each(step, ndim, "step")]
     if boundary not in BOUNDARIES:
         raise SchemaError("boundary must be one of " + ", ".join(BOUNDARIES), got=repr(boundary))
     if method not in METHODS:
         raise DataError("method must be one of " + ", ".join(METHODS), got=repr(method))
-    shape = column.values.shape
-    counts = tuple(-(-n // s) for n, s in zip(shape, steps, strict=True))
+    cells = column.values.shape
+    counts = tuple(-(-n // s) for n, s in zip(cells, steps, strict=True))
     if out is not None:
         _check_out(out, counts, aggregate, column)
-    if 0 in shape:
+    if shape is not None:
+        if boundary != "clip":
+            raise SchemaError("shapes are clipped at the border", got=f"boundary={boundary!r}")
+        request = shape_request(shape, cells, wraps, steps, min_count, method, strategy)
+        if 0 in cells:
+            return _delivered(_empty(aggregate, column, counts), out)
+        direct = out if out is not None and _fits(out, column) else None
+        return _delivered(shaped(request, columns, aggregate, direct), out)
+    check_strategy(method, strategy, NAMES)
+    extents = _extents(window, anchor, wraps, ndim)
+    if 0 in cells:
         return _delivered(_empty(aggregate, column, counts), out)
-    plans = _plans(tuple(extents), tuple(steps), shape)
+    plans = _plans(tuple(extents), tuple(steps), cells)
+    if aggregate.definition.ordered and any(take is not None for take, _ in plans):
+        columns[PLACES] = Column(np.arange(column.values.size).reshape(cells))
     for axis, (take, _) in enumerate(plans):
         if take is not None:
-            column = Column(np.take(column.values, take, axis), _take(column.present, take, axis))
+            columns = {
+                name: Column(np.take(one.values, take, axis), _take(one.present, take, axis))
+                for name, one in columns.items()
+            }
+    column = columns["x"]
     outside = None
     if boundary == "drop":
-        outside = [_outside(e, n, s, cells) for e, n, s, cells in zip(extents, counts, steps, shape, strict=True)]
+        outside = [_outside(*axis) for axis in zip(extents, counts, steps, cells, strict=True)]
     sweeps = [sweep for _, sweep in plans]
     direct = out if out is not None and _fits(out, column) else None
     evaluation = Evaluation(
-        {"x": column}, column.values.shape, sweeps, method, min_count, boundary == "drop", outside, direct
+        columns, column.values.shape, sweeps, method, min_count, boundary == "drop", outside, direct, strategy
     )
     return _delivered(evaluation.result(aggregate).filled(direct), out)
 
@@ -88,6 +121,20 @@ def _column(values: Any) -> Column:
     return Column(np.ascontiguousarray(plain), present)
 
 
+def _second(values: Any, column: Column, aggregate: Aggregate) -> dict[str, Column]:
+    """The second argument, for aggregates that have one, as large as the first."""
+    if (values is None) != (aggregate.second is None):
+        needs = f"{aggregate.name} takes {'one array' if aggregate.second is None else 'two arrays'}"
+        raise DataError(needs, hint='As in sliding(t, "wavg", 3, second=weights)')
+    if values is None:
+        return {}
+    other, shape = np.asanyarray(values), column.values.shape
+    spread = np.broadcast_to(np.ma.getdata(other), shape)
+    if isinstance(other, np.ma.MaskedArray):  # broadcasting forgets masks
+        spread = np.ma.MaskedArray(spread, np.broadcast_to(np.ma.getmaskarray(other), shape))
+    return {"y": _column(spread)}
+
+
 def _check_out(out: Any, shape: tuple[int, ...], aggregate: Aggregate, column: Column) -> None:
     found = data_type_of(column.values.dtype)
     aggregate.definition.check_type(found)
@@ -95,7 +142,7 @@ def _check_out(out: Any, shape: tuple[int, ...], aggregate: Aggregate, column: C
     if not isinstance(out, np.ndarray) or out.shape != shape:
         got = f"shape {out.shape}" if isinstance(out, np.ndarray) else type(out).__name__
         raise DataError(f"out must be an array of shape {shape}", got=got)
-    if out.dtype != wanted and not (wanted.kind in "iu" and out.dtype == np.float64):
+    if out.dtype not in (wanted, _type_with_missing(wanted)):
         raise DataError(f"out must have the results' type, {wanted}", got=str(out.dtype))
     if not out.flags.writeable:
         raise DataError("out must be an array that can be written to", got="one that is read-only")
@@ -111,10 +158,18 @@ def _fits(out: Array, column: Column) -> bool:
 def _delivered(results: Array, out: Array | None) -> Array:
     if out is None or results is out:
         return results
-    if results.dtype != out.dtype and not (out.dtype == np.float64 and results.dtype.kind in "iu"):
-        raise DataError("missing results are NaN, which out cannot hold", got=str(out.dtype), hint="Use float64")
+    if out.dtype not in (results.dtype, _type_with_missing(results.dtype)):
+        missing = "None" if results.dtype == object else "NaN"
+        raise DataError(
+            f"missing results are {missing}, which out cannot hold", got=out.dtype, hint=f"Use {results.dtype}"
+        )
     out[...] = results
     return out
+
+
+def _type_with_missing(kind: np.dtype[Any]) -> np.dtype[Any]:
+    """The type of results some of which are missing."""
+    return np.dtype(np.float64) if kind.kind in "iub" else np.dtype(object) if kind.kind == "T" else kind
 
 
 def _each(value: Any, ndim: int, what: str) -> list[Any]:

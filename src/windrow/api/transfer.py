@@ -5,25 +5,33 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from windrow.api.batch import Batch, Report, fill_array
+from windrow.api.batch import Batch
+from windrow.api.reports import Report
+from windrow.api.selected import chosen_attributes
 from windrow.errors import DataError, FileFormatError, SchemaError, UnknownNameError, nearest
+from windrow.formats.place import expand
 from windrow.formats.registry import FileFormat, GridOptions, TableOptions, TableSource, format_of
 from windrow.model.arrow import data_type_from_arrow
 from windrow.model.box import Box
 from windrow.model.labels import Labels
 from windrow.model.schema import Attribute, Dimension, Schema
 from windrow.model.source import Blocks, GridSource
+from windrow.operations.dense.placed import arranged
+from windrow.operations.query.run import source_of
+from windrow.plan.bound import BoundScan, LabelItems
+from windrow.plan.steps import ended
 from windrow.storage.cells import cell_fields
-from windrow.storage.dense import DenseSnapshot
 
 if TYPE_CHECKING:
-    from windrow.api.array import Array
     from windrow.api.database import Database
+    from windrow.api.selected import Selected
+    from windrow.operations.query.blocks import ComputedSource
 
 Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 
@@ -48,13 +56,44 @@ def import_file(
     are joined ``along`` one. Tables (Parquet, CSV) become sparse arrays whose ``dimensions`` are the columns named.
     """
     opened = opened_file(path, format, variables, along, delimiter)
-    created = into not in database
-    if created:
+    with database.batch(batch) as change:
+        import_in(change, opened, into, grow, dimensions, chunks)
+    assert change.report is not None
+    return change.report
+
+
+def import_in(
+    batch: Batch,
+    opened: Opened,
+    into: str,
+    grow: str | None = None,
+    dimensions: Sequence[str] | None = None,
+    chunks: Mapping[str, int] | None = None,
+) -> None:
+    """Read a file into an array, which is created if it is not there, as a step of a batch."""
+    if batch._claim(into):
         if opened.grid is not None:
-            _create_grid(database, opened.grid, into, grow, chunks)
+            _create_grid(batch, opened.grid, into, grow, chunks)
         else:
-            database.create(into, _table_schema(opened.table, dimensions), sparse=True, chunks=chunks)
-    return fill_array(database, into, created, batch, lambda change: fill(change, opened, into))
+            batch.create(into, _table_schema(opened.table, dimensions), sparse=True, chunks=chunks)
+    fill(batch, opened, into)
+
+
+def found_files(paths: Sequence[str], format: str | None = None) -> list[str]:
+    """The files that paths and patterns name; an error if there are none, or none that windrow can read."""
+    found = expand(paths)
+    format_of(found, format)
+    return found
+
+
+def array_name(file: str) -> str:
+    """What an array is called after its file: ``data/air.2m.nc`` becomes ``air_2m``."""
+    from windrow.formats.dataset import legal_name
+
+    name = Path(file).name
+    for suffix in (".gz", Path(name.removesuffix(".gz")).suffix):
+        name = name.removesuffix(suffix)
+    return legal_name(name)
 
 
 @dataclass(frozen=True)
@@ -63,6 +102,9 @@ class Opened:
 
     table: Any
     grid: GridSource | None = None
+    name: str = ""
+    chosen: bool = False
+    """Whether its variables were chosen."""
 
 
 def opened_file(
@@ -77,10 +119,16 @@ def opened_file(
     found = format_of(path, format)
     if found.open_grid is not None:
         names = None if variables is None else tuple(variables)
-        return Opened(None, found.open_grid(path, GridOptions(variables=names, along=along)))
+        grid = found.open_grid(path, GridOptions(variables=names, along=along))
+        return Opened(None, grid, _shown(path), names is not None)
     if found.open_table is None:
         raise FileFormatError(f"files of the format {found.name} cannot be read", got=str(path))
     return Opened(found.open_table(path, TableOptions(delimiter=delimiter)))
+
+
+def _shown(path: Paths) -> str:
+    listed = [path] if isinstance(path, str | os.PathLike) else list(path)
+    return f"{listed[0]}" if len(listed) == 1 else f"{listed[0]} and {len(listed) - 1} more"
 
 
 def _anywhere(path: Paths) -> Paths:
@@ -91,43 +139,43 @@ def _anywhere(path: Paths) -> Paths:
 
 
 def _create_grid(
-    database: Database, source: GridSource, into: str, grow: str | None, chunks: Mapping[str, int] | None
+    batch: Batch, source: GridSource, into: str, grow: str | None, chunks: Mapping[str, int] | None
 ) -> None:
     schema = source.schema if grow is None else _growing(source.schema, grow)
     fixed = {name: values for name, values in source.labels.items() if not schema.dimension(name).growing}
-    database.create(into, schema, labels=fixed, chunks=chunks, metadata=getattr(source, "metadata", {}))
+    batch.create(into, schema, labels=fixed, chunks=chunks, metadata=getattr(source, "metadata", {}))
 
 
 def fill(batch: Batch, opened: Opened, into: str) -> None:
     """Read a file into an array that is there, as a step of a batch."""
-    if opened.grid is not None:
-        batch.write(into, opened.grid, at=_place(batch.database.array(into), opened.grid))
+    if batch.applied_before:
+        batch._working(into)  # which checks that it was applied to this array
+    elif opened.grid is not None:
+        schema = batch.array(into).schema
+        source = arranged(opened.grid, schema.dimension_names, f"file {opened.name}")
+        _check_variables(source.schema, schema, opened)
+        batch.write(into, source)
     else:
         batch.insert(into, opened.table)
+
+
+def _check_variables(found: Schema, wanted: Schema, opened: Opened) -> None:
+    """Refuse a file that lacks variables of the array, unless some were asked for: the rest would be missing."""
+    names = found.attribute_names if opened.chosen else wanted.attribute_names
+    for name in names:
+        if name not in found.attribute_names or name not in wanted.attribute_names:
+            lacks = f"file {opened.name}" if name in wanted.attribute_names else "the array"
+            raise FileFormatError(
+                f"{lacks} has no variable {name}",
+                got=f"{', '.join(found.attribute_names)} in the file, {', '.join(wanted.attribute_names)} in the array",
+                hint="Name those to be read with variables=",
+            )
 
 
 def _growing(schema: Schema, name: str) -> Schema:
     axis = schema.axis(name)
     dimensions = [replace(d, hi=None, chunk=None) if i == axis else d for i, d in enumerate(schema.dimensions)]
     return replace(schema, dimensions=tuple(dimensions))
-
-
-def _place(array: Array, source: GridSource) -> tuple[int, ...]:
-    """Where a file's cells go: to the cells of the same labels, or after the end of a growing dimension."""
-    at = []
-    known = array.labels
-    for dimension, theirs in zip(array.schema.dimensions, source.schema.dimensions, strict=True):
-        labels, given = known.get(dimension.name), source.labels.get(theirs.name)
-        if labels is None or given is None or not len(labels):
-            at.append(dimension.lo)
-            continue
-        try:
-            at.append(dimension.lo + labels.find(given.values[0]))
-        except UnknownNameError:
-            if not dimension.growing:
-                raise
-            at.append(dimension.lo + len(labels))
-    return tuple(at)
 
 
 def _table_schema(table: TableSource, dimensions: Sequence[str] | None) -> Schema:
@@ -179,38 +227,50 @@ def export_file(
     **selection: object,
 ) -> None:
     """Write an array (or "A@3", or a selection of it) to a file."""
-    opened = database.array(array)
+    database.array(array)._attempt(
+        lambda now: export_selected(
+            now._chosen(selection), path, format=format, overwrite=overwrite, attributes=attributes
+        )
+    )
+
+
+def export_selected(
+    selected: Selected,
+    path: str | os.PathLike[str],
+    *,
+    format: str | None = None,
+    overwrite: bool = False,
+    attributes: Sequence[str] | None = None,
+) -> None:
+    """Write selected cells to a file."""
     found = format_of(path, format)
-    if opened.sparse:
-        _export_cells(opened, found, path, overwrite, attributes, selection)
+    query = selected.bind()  # which keeps what is read from being removed
+    bound = query.bound
+    names = chosen_attributes(bound.schema, attributes)
+    if bound.schema.sparse:
+        _export_cells(selected, found, path, overwrite, names)
         return
     if found.write_grid is None:
         raise FileFormatError(f"files of the format {found.name} cannot be written", got=str(path))
-    snapshot = opened._snapshot()
-    assert isinstance(snapshot, DenseSnapshot)
-    box = opened._select(selection)
-    if box.is_empty:
-        raise DataError("there are no cells to export", got=f"{array}{box}")
-    names = opened._attributes(attributes)
-    found.write_grid(path, Excerpt(snapshot, box, names, opened._record().metadata), overwrite=overwrite)
+    if bound.box.is_empty:
+        raise DataError("there are no cells to export", got=f"{selected.name}{bound.box}")
+    source = source_of(selected.database.engine, bound)
+    # All that is known of the array, of which a query's result carries what belongs to attributes.
+    metadata = next(step.metadata for step in bound.walk() if isinstance(step, BoundScan))
+    found.write_grid(path, Excerpt(source, bound.box, names, bound.labels, metadata), overwrite=overwrite)
 
 
 def _export_cells(
-    array: Array,
-    found: FileFormat,
-    path: str | os.PathLike[str],
-    overwrite: bool,
-    attributes: Sequence[str] | None,
-    selection: Mapping[str, object],
+    selected: Selected, found: FileFormat, path: str | os.PathLike[str], overwrite: bool, names: Sequence[str]
 ) -> None:
     if found.write_table is None:
         raise FileFormatError(
             f"a sparse array cannot be written as {found.name}", got=str(path), hint="Use .parquet or .csv"
         )
-    fields = cell_fields(array.schema.select(array._attributes(attributes)))
+    fields = cell_fields(selected.schema.select(names))
 
     def batches() -> Iterator[pa.RecordBatch]:
-        for table in array.batches(attributes, **selection):
+        for table in selected.batches(names):
             yield from table.to_batches()
 
     found.write_table(path, fields, batches(), overwrite=overwrite)
@@ -220,26 +280,19 @@ def _export_cells(
 class Excerpt:
     """A box of a dense array and some of its attributes, as a GridSource."""
 
-    snapshot: DenseSnapshot
+    source: ComputedSource
     box: Box
     attributes: tuple[str, ...]
+    label_items: LabelItems
     metadata: Mapping[str, Mapping[str, str]]
 
     @property
     def schema(self) -> Schema:
-        whole = self.snapshot.growing_schema.select(self.attributes)
-        ends = zip(whole.dimensions, self.box.lo, self.box.hi, strict=True)
-        return replace(whole, dimensions=tuple(replace(d, lo=lo, hi=hi) for d, lo, hi in ends))
+        return ended(self.source.schema.select(self.attributes), self.box)
 
     @property
     def labels(self) -> Mapping[str, Labels]:
-        result: dict[str, Labels] = {}
-        for axis, dimension in enumerate(self.snapshot.growing_schema.dimensions):
-            named: Any = self.snapshot.labels.get(dimension.name)
-            if named is not None:
-                start = self.box.lo[axis] - dimension.lo
-                result[dimension.name] = named.slice(start, start + self.box.shape[axis])
-        return result
+        return dict(self.label_items)
 
     def read(self, box: Box) -> Blocks:
-        return self.snapshot.read(box, self.attributes)
+        return self.source.read(box, self.attributes)

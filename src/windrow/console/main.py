@@ -8,15 +8,16 @@ from typing import Any
 import click
 
 import windrow
-from windrow.console.arrays import collect_garbage, describe, drop, list_arrays
-from windrow.console.benchmarks import bench
-from windrow.console.demo import demo
-from windrow.console.doctor import doctor
-from windrow.console.exits import ExitCode, end_children, explain
-from windrow.console.scripts import run_file, run_input, run_statements
-from windrow.console.settings import Settings, common_options, format_option
-from windrow.console.stopping import end_if_left_behind
-from windrow.console.transfer import export_array, import_files
+from windrow.console.commands.arrays import collect_garbage, describe, drop, list_arrays
+from windrow.console.commands.benchmarks import bench
+from windrow.console.commands.demo import demo
+from windrow.console.commands.doctor import doctor
+from windrow.console.commands.exits import ExitCode, end_children, explain
+from windrow.console.commands.scripts import run_file, run_input, run_statements
+from windrow.console.commands.settings import Settings, common_options, format_option
+from windrow.console.commands.sql import run_sql
+from windrow.console.commands.transfer import export_array, import_files
+from windrow.console.session.stopping import end_if_left_behind
 
 
 class Commands(click.Group):
@@ -65,7 +66,7 @@ def commands(context: click.Context, statements: tuple[str, ...]) -> None:
         context.exit(run_statements(settings, ";\n".join(statements), None))
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         context.exit(run_input(settings))
-    from windrow.console.shell import Shell
+    from windrow.console.prompt.shell import Shell
 
     Shell(settings).run()
 
@@ -78,6 +79,7 @@ for command in (
     import_files,
     export_array,
     run_file,
+    run_sql,
     drop,
     collect_garbage,
     bench,

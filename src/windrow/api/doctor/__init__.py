@@ -1,0 +1,1 @@
+"""What is wrong with this machine or this warehouse, and how to mend it."""

@@ -1,0 +1,1 @@
+"""Statements carried out one after another, and what a prompt needs to know of them."""

@@ -1,0 +1,1 @@
+"""What `windrow` can be asked on a command line, one module a command."""

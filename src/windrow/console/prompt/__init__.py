@@ -1,0 +1,1 @@
+"""The prompt: typing, completing, colouring, help."""

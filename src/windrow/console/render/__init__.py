@@ -1,0 +1,1 @@
+"""How results look on a screen, in a file and in a pipe."""

@@ -1,0 +1,1 @@
+"""Statements run one after the other, and what is said meanwhile."""
