@@ -1,1 +1,1 @@
-"""Made-up data of known properties, and measurements of windrow against its peers."""
+"""Measurements of windrow against its peers."""

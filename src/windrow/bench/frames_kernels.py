@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from windrow.bench.frames_peers import frame_peers
-from windrow.bench.frames_race import AUTO, Array, FrameProblem, Spread, clocked_race, frame_methods
+from windrow.bench.frames_race import AUTO, Array, FrameProblem, Spread, frame_methods, race_by_clock
 from windrow.bench.frames_scale import FramesBench
 from windrow.bench.report import Measurement
 from windrow.bench.timing import duration
@@ -63,16 +63,16 @@ def measure_kernels(bench: FramesBench) -> Iterator[Table | Measurement]:
         for width in bench.scale.widths:
             problem, pace = series.problem(values, width), bench.scale.kernel_pace
             contenders = [*frame_methods(problem, pace, (AUTO,)), *frame_peers(problem, pace, bench.peers)]
-            result, clock = clocked_race(contenders, pace)
+            result, clock = race_by_clock(contenders, pace)
             lines.append(Line(f"W = {width:,}", width, result))
             clocks.append(clock)
-        about = "Processor time of one thread; by the clock: " + _said(lines, clocks)
+        about = "Processor time of one thread; by the clock: " + _describe(lines, clocks)
         title = f"{series.title}, {rows:,} rows"
         yield Table("kernels", title, about, tuple(lines), (DUCKDB, POLARS))
         yield worst_ratio(series, rows, lines, clocks)
 
 
-def _said(lines: list[Line], clocks: list[dict[str, float]]) -> str:
+def _describe(lines: list[Line], clocks: list[dict[str, float]]) -> str:
     each = (
         f"{line.case} " + ", ".join(f"{name} {duration(took)}" for name, took in clock.items())
         for line, clock in zip(lines, clocks, strict=True)

@@ -32,6 +32,7 @@ from windrow.bench.windows_papers import mean_width
 from windrow.bench.windows_race import Contender, compiling_seconds, race
 from windrow.bench.windows_report import Line, Ratio, Table
 from windrow.errors import DataError
+from windrow.samples import rank_table
 
 RANKS = {"rank1": 1, "rank100": 100, "rank10M": 0}
 """The paper's tables, and how many partitions each has; 0: as many as rows."""
@@ -103,17 +104,6 @@ def multiplier(modulus: int) -> int:
     """A prime much larger than the modulus that takes each frame's start far from the one before."""
     far = (n for n in itertools.count(LARGE) if modulus < 5 or 0.35 < n % modulus / modulus < 0.65)
     return next(filter(is_prime, far))
-
-
-def rank_table(name: str, rows: int) -> tuple[Array, Array]:
-    """Columns a and b of one of the paper's tables, in the order in which it is stored."""
-    b = np.arange(rows, dtype=np.int64)
-    if name == "rank1":
-        by_hash = np.argsort(b.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15), kind="stable")
-        return np.ones(rows, np.int64), b[by_hash]
-    if name == "rank100":
-        return np.random.default_rng(19).integers(0, 100, rows), b
-    return b + 1, b + 1_000_000
 
 
 def measure_paper(bench: FramesBench) -> Iterator[Table | Measurement]:

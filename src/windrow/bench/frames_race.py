@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from windrow.aggregates.frames import TAU
 from windrow.api.framed import framed
-from windrow.bench.timing import Action, timed
+from windrow.bench.timing import Action, time_call
 from windrow.bench.windows_race import (
     SUM_TOLERANCE,
     Contender,
@@ -129,7 +129,7 @@ AUTO = Way("auto", "auto")
 
 
 def frame_methods(problem: FrameProblem, pace: Pace, ways: Sequence[Way]) -> list[Contender]:
-    """windrow's methods as contenders, held against one another first: a wrong answer has no speed."""
+    """windrow's methods as contenders; their answers are compared first, for a wrong one must not win."""
     compiling, _ = compiling_seconds(problem.answer)
     expected = problem.answer()
     found = []
@@ -137,14 +137,14 @@ def frame_methods(problem: FrameProblem, pace: Pace, ways: Sequence[Way]) -> lis
         if way.method == "auto":
             found.append(Contender(way.name, problem.answer, 1.0, compiling))
             continue
-        sample, took = _sampled(problem, way, pace)
+        sample, took = _sample_frames(problem, way, pace)
         run = sample.evaluate(way.method, way.tau)
         check_frames(problem, way.name, expected[sample.frames], run())
         found.append(Contender(way.name, run, sample.factor, took))
     return found
 
 
-def _sampled(problem: FrameProblem, way: Way, pace: Pace) -> tuple[FrameSample, float]:
+def _sample_frames(problem: FrameProblem, way: Way, pace: Pace) -> tuple[FrameSample, float]:
     """The frames to measure a method on, all of them if that is quick enough; and the seconds it took to compile."""
     least = LEAST_ROWS if way.method == "naive" or problem.spread else max(LEAST_ROWS, STEADY * problem.width)
 
@@ -187,10 +187,10 @@ class Clocked:
         self.action, self.best = action, math.inf
 
     def __call__(self) -> None:
-        self.best = min(self.best, timed(self.action))
+        self.best = min(self.best, time_call(self.action))
 
 
-def clocked_race(contenders: Iterable[Contender], pace: Pace) -> tuple[Result, dict[str, float]]:
+def race_by_clock(contenders: Iterable[Contender], pace: Pace) -> tuple[Result, dict[str, float]]:
     """Best processor seconds of each contender, and beside them its best seconds by the clock."""
     entered = list(contenders)
     clocks = {contender.name: Clocked(contender.action) for contender in entered}

@@ -22,13 +22,13 @@ from windrow.aggregates.aggregate import parse_aggregate
 from windrow.bench.frames_peers import CALLS, duckdb_connection
 from windrow.bench.frames_scale import FramesBench
 from windrow.bench.report import Measurement
-from windrow.bench.timing import duration, in_turns, timed
+from windrow.bench.timing import duration, in_turns, time_call
 from windrow.bench.windows_race import SUM_TOLERANCE, Result
 from windrow.bench.windows_report import Line, Ratio, Table
+from windrow.dataframes.frames import frames
 from windrow.errors import DataError
 from windrow.execution.engine import default_memory
 from windrow.execution.session import start_session
-from windrow.tables.frames import frames
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -71,14 +71,16 @@ class Runs:
         return self.session.read.parquet(str(self.path))
 
     def windrow(self, aggregate: str, before: int, after: int = 0) -> Sums:
-        return summed(frames(self.table).order_by("b").rows(-before, after).agg(x=parse_aggregate(aggregate).of("a")))
+        return sum_columns(
+            frames(self.table).order_by("b").rows(-before, after).agg(x=parse_aggregate(aggregate).of("a"))
+        )
 
     def floor(self) -> Sums:
-        """The same way through Python, where nothing is done but to give back a third column."""
-        return summed(self.table.mapInArrow(pass_through, "a bigint, b bigint, x bigint"))
+        """The least that frames could take: all rows go through Python and come back with a third column."""
+        return sum_columns(self.table.mapInArrow(pass_through, "a bigint, b bigint, x bigint"))
 
     def spark(self, call: str, over: str) -> Sums:
-        return summed(self.table.selectExpr("a", "b", f"{call} over ({over}) as x"))
+        return sum_columns(self.table.selectExpr("a", "b", f"{call} over ({over}) as x"))
 
     def duckdb(self, aggregate: str, width: int) -> Sums:
         query = f"select a, b, {CALLS[aggregate]} over ({trailing(width)}) as x from read_parquet('{self.path}')"
@@ -86,7 +88,7 @@ class Runs:
             return tuple(map(float, connection.execute(f"select {', '.join(SUMS)} from ({query})").fetchone()))
 
 
-def summed(frame: DataFrame) -> Sums:
+def sum_columns(frame: DataFrame) -> Sums:
     (row,) = frame.selectExpr(*SUMS).collect()
     return tuple(map(float, row))
 
@@ -131,7 +133,7 @@ def measure_spark(bench: FramesBench) -> Iterator[Table | Measurement]:
         rows = bench.scale.spark_rows
         write_rank100(bench.folder / "ordered.parquet", rows)
         ordered = Runs(session, bench.folder / "ordered.parquet")
-        first = timed(ordered.floor)
+        first = time_call(ordered.floor)
         detail = f"and {duration(first)} for the first query, which starts the Python workers"
         yield Measurement("spark", "start-up of the session", started, "s", detail=detail)
         yield from against_duckdb(bench, ordered, "in order")
@@ -198,7 +200,7 @@ def against_percentile(bench: FramesBench, session: SparkSession) -> Iterator[Ta
         ours = Measured(functools.partial(runs.windrow, "median", half, half))
         times = in_turns({"windrow": ours}, bench.scale.spark_rounds)["windrow"]
         theirs = Measured(functools.partial(runs.spark, "percentile(a, 0.5)", over))
-        took = timed(theirs)
+        took = time_call(theirs)
         check_sums("median", ours.sums, theirs.sums)
         result = Result({"windrow": times.best, "Spark": took})
         lines.append(Line(f"median of {rows:,} rows, {kind}", width, result))
@@ -211,6 +213,6 @@ def against_percentile(bench: FramesBench, session: SparkSession) -> Iterator[Ta
 
 
 def check_sums(aggregate: str, ours: Sums, theirs: Sums) -> None:
-    """A wrong answer has no speed."""
+    """Refuse to time a wrong answer."""
     if not np.allclose(ours, theirs, rtol=SUM_TOLERANCE, atol=0):
         raise DataError(f"{aggregate}: windrow's result and its peer's disagree", got=f"{ours} and {theirs}")

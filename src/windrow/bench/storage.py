@@ -10,7 +10,9 @@ from pathlib import Path
 
 from windrow.api.database import connect
 from windrow.bench.report import Measurement, Report, Show
+from windrow.bench.storage_batches import Batches, measure_batches
 from windrow.bench.storage_dense import measure_dense
+from windrow.bench.storage_patches import measure_patches
 from windrow.bench.storage_small import measure_commits, measure_start
 from windrow.bench.storage_sparse import measure_box_read, measure_insert
 from windrow.bench.timing import environment
@@ -32,10 +34,11 @@ class Scale:
     versions: int
     rounds: int
     disk_bytes: int
+    batches: Batches
 
 
-FULL = Scale(6_000, 10_000_000, 100_000_000, 10, 1_000, 5, 16 * 10**9)
-QUICK = Scale(600, 1_000_000, 5_000_000, 5, 200, 3, 3 * 10**9)
+FULL = Scale(6_000, 10_000_000, 100_000_000, 10, 1_000, 5, 16 * 10**9, Batches(10_000_000, 1_000))
+QUICK = Scale(600, 1_000_000, 5_000_000, 5, 200, 3, 3 * 10**9, Batches(1_000_000, 30))
 
 
 def run(quick: bool = False, out: Path | None = None, show: Show = print) -> Report:
@@ -83,6 +86,8 @@ def _check_disk(folder: Path, scale: Scale) -> None:
 def _measure(scale: Scale, folder: Path) -> Iterator[Measurement]:
     yield from measure_start(folder, scale.rounds)
     yield from measure_commits(folder, scale.versions)
+    yield from measure_batches(folder, scale.batches)
+    yield from measure_patches(folder, scale.versions)
     yield from _measure_on_spark(scale, folder)
 
 

@@ -24,7 +24,7 @@ from windrow.model.labels import Labels
 from windrow.model.notation import parse_schema
 from windrow.model.schema import Schema
 from windrow.model.source import Blocks
-from windrow.operations.write import BLOCK_BYTES
+from windrow.operations.dense.write import BLOCK_BYTES
 from windrow.storage.dense import DenseSnapshot
 from windrow.storage.dense_layout import compressors
 from windrow.storage.transaction import dense_snapshot

@@ -11,7 +11,7 @@ import numpy as np
 
 from windrow.api.database import Database, connect
 from windrow.bench.report import Measurement
-from windrow.bench.timing import duration, environment, fresh_process, timed
+from windrow.bench.timing import duration, environment, fresh_process, time_call
 
 NEIGHBOURS = 20
 BASE_PARTS = 500
@@ -121,7 +121,7 @@ def measure_commits(folder: Path, versions: int) -> Iterator[Measurement]:
     for what, begin in CASES.items():
         with connect(folder / what.replace(" ", "-"), engine="local", progress=False) as database:
             commit = begin(database)
-            seconds = [timed(functools.partial(commit, n)) for n in range(versions + NEIGHBOURS // 2)]
+            seconds = [time_call(functools.partial(commit, n)) for n in range(versions + NEIGHBOURS // 2)]
         early = statistics.median(seconds[:NEIGHBOURS])
         late = statistics.median(seconds[-NEIGHBOURS:])
         detail = f"10th {duration(early)}, {versions:,}th {duration(late)} (medians of {NEIGHBOURS} neighbours)"

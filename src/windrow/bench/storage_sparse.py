@@ -8,41 +8,20 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import numpy as np
-import pyarrow as pa
 import pyarrow.parquet as pq
 
 from windrow.api.array import Array
 from windrow.api.database import Database
 from windrow.bench.report import Measurement
-from windrow.bench.timing import Timings, duration, in_turns, timed
+from windrow.bench.timing import Timings, duration, in_turns, time_call
 from windrow.model.schema import CHUNK_COLUMN
-from windrow.operations.insert import with_chunk
+from windrow.operations.sparse.insert import with_chunk
+from windrow.samples.cells import DECLINATIONS, RIGHT_ASCENSIONS, SCATTERED_SCHEMA, STRIDE, TIMES, scattered_cells
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-TIMES, RIGHT_ASCENSIONS, DECLINATIONS = 10_000, 1_000, 1_000
-SCHEMA = f"<mag: float32, flux: float64> [time=1:{TIMES}:500, ra=1:{RIGHT_ASCENSIONS}:50, dec=1:{DECLINATIONS}:50]"
-_STRIDE = 7_368_787
-"""Coprime to every number of positions used here, so that its multiples visit distinct positions in no order."""
 _FILES = 8
-
-
-def scattered_cells(count: int, start: int = 0, stop: int | None = None) -> pa.Table:
-    """Cells ``start`` to ``stop`` of ``count`` distinct ones, in no useful order."""
-    number = np.arange(start, count if stop is None else stop, dtype=np.int64)
-    position = number * _STRIDE % (TIMES * RIGHT_ASCENSIONS * DECLINATIONS)
-    random = np.random.default_rng(start)
-    return pa.table(
-        {
-            "time": position // (RIGHT_ASCENSIONS * DECLINATIONS) + 1,
-            "ra": position // DECLINATIONS % RIGHT_ASCENSIONS + 1,
-            "dec": position % DECLINATIONS + 1,
-            "mag": np.round(random.normal(20, 2, len(number)), 3).astype(np.float32),
-            "flux": random.random(len(number)),
-        }
-    )
 
 
 def write_parquet(folder: Path, count: int) -> Path:
@@ -67,7 +46,7 @@ class InsertRounds:
     def prepare(self) -> None:
         if self._array is not None:
             self._array.drop()
-        self._array = self.database.create("inserted", SCHEMA, sparse=True)
+        self._array = self.database.create("inserted", SCATTERED_SCHEMA, sparse=True)
         shutil.rmtree(self.rewritten, ignore_errors=True)
 
     @property
@@ -109,7 +88,7 @@ def night(session: SparkSession, number: int, nights: int, count: int) -> DataFr
     """The cells of one of several nights that follow one another in time, made by Spark."""
     steps = TIMES // nights
     positions = steps * RIGHT_ASCENSIONS * DECLINATIONS
-    place = f"(id * {_STRIDE}L % {positions}L)"
+    place = f"(id * {STRIDE}L % {positions}L)"
     return session.range(0, count).selectExpr(
         f"{place} div {RIGHT_ASCENSIONS * DECLINATIONS} + {number * steps + 1} as time",
         f"{place} div {DECLINATIONS} % {RIGHT_ASCENSIONS} + 1 as ra",
@@ -121,10 +100,10 @@ def night(session: SparkSession, number: int, nights: int, count: int) -> DataFr
 
 def measure_box_read(database: Database, count: int, nights: int, rounds: int) -> Iterator[Measurement]:
     """The time to read a box with a thousandth of the cells, as a share of reading all of them."""
-    array = database.create("large", SCHEMA, sparse=True)
+    array = database.create("large", SCATTERED_SCHEMA, sparse=True)
     session = database.engine.spark().session
     made = [night(session, number, nights, count // nights) for number in range(nights)]
-    spent = [timed(functools.partial(array.insert, cells)) for cells in made]
+    spent = [time_call(functools.partial(array.insert, cells)) for cells in made]
     built = f"{nights} inserts, first {duration(spent[0])}, last {duration(spent[-1])}"
     yield Measurement("sparse", f"building {count / 1e6:g} M cells", sum(spent), "s", detail=built)
     found: list[int] = []

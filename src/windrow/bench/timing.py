@@ -40,7 +40,7 @@ def duration(seconds: float) -> str:
     return f"{seconds * 1000:.1f} ms" if seconds < 1 else f"{seconds:.2f} s"
 
 
-def timed(action: Action) -> float:
+def time_call(action: Action) -> float:
     """The seconds that one call takes."""
     start = time.perf_counter()
     action()
@@ -60,7 +60,7 @@ def in_turns(
         for name in names:
             if between is not None:
                 between()
-            took = timed(actions[name])
+            took = time_call(actions[name])
             if number >= 0:
                 seconds[name].append(took)
     return {name: Timings(tuple(took)) for name, took in seconds.items()}

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from windrow.bench.report import Show
 from windrow.bench.sections import Found, choose, run_sections, temporary_folder
+from windrow.bench.windows_choices import measure_choices
 from windrow.bench.windows_papers import measure_paper
 from windrow.bench.windows_peers import PEERS
 from windrow.bench.windows_report import WindowsReport
@@ -21,6 +22,7 @@ SECTIONS: dict[str, Callable[[Bench], Found]] = {
     "scans": measure_scans,
     "percentiles": measure_percentiles,
     "missing": measure_missing,
+    "choices": measure_choices,
     "paper-002": functools.partial(measure_paper, paper="002"),
     "paper-000": functools.partial(measure_paper, paper="000"),
     "paper-001": functools.partial(measure_paper, paper="001"),

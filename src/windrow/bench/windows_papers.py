@@ -12,12 +12,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from windrow.bench.fields import temperature_field
 from windrow.bench.report import Measurement
 from windrow.bench.windows_peers import peer_contenders
 from windrow.bench.windows_race import Array, Problem, methods, race
 from windrow.bench.windows_report import SPEED_UP, Line, Table
 from windrow.bench.windows_scale import Bench
+from windrow.samples import temperature_field
 
 Window = tuple[int, ...]
 
@@ -92,7 +92,7 @@ def _over(naive: tuple[float, ...], incremental: tuple[float, ...]) -> tuple[flo
     return tuple(slow / fast for slow, fast in zip(naive, incremental, strict=True))
 
 
-def _printed(least: int, most: int) -> str:
+def _write_range(least: int, most: int) -> str:
     return f"The paper's incremental times: {least} to {most} ms."
 
 
@@ -117,10 +117,10 @@ PUBLISHED = (
               _over((1240, 7680, 23850, 50540, 88490), (80, 260, 510, 900, 1330))),
     Published("002", "Table 2", "3-D", "max", _CUBES_002,
               _over((1210, 7640, 23320, 50610, 88160), (190, 460, 850, 1400, 2040)), quick=False),
-    Published("002", "Table 3", "2-D", "avg", _FLAT_2D, about=_printed(240, 250)),
-    Published("002", "Table 3", "2-D", "max", _FLAT_2D, about=_printed(550, 570), quick=False),
-    Published("002", "Table 4", "3-D", "sum", _FLAT_3D, about=_printed(900, 940), quick=False),
-    Published("002", "Table 4", "3-D", "min", _FLAT_3D, about=_printed(1350, 1410)),
+    Published("002", "Table 3", "2-D", "avg", _FLAT_2D, about=_write_range(240, 250)),
+    Published("002", "Table 3", "2-D", "max", _FLAT_2D, about=_write_range(550, 570), quick=False),
+    Published("002", "Table 4", "3-D", "sum", _FLAT_3D, about=_write_range(900, 940), quick=False),
+    Published("002", "Table 4", "3-D", "min", _FLAT_3D, about=_write_range(1350, 1410)),
     Published("000", "Fig. 11", "arr1D", "min", _LINE, (*_ONLY_LAST, 17.9)),
     Published("000", "Fig. 11", "arr1D", "sum", _LINE, (*_ONLY_LAST, 12.5)),
     Published("000", "Fig. 11", "arr1D", "max", _LINE, quick=False),
@@ -144,14 +144,14 @@ def measure_paper(bench: Bench, paper: str) -> Iterator[Table | Measurement]:
         if published.paper == paper and (published.quick or not bench.scale.brief):
             table = measure_published(bench, published)
             yield table
-            yield from proportionality(published, table, bench.shrunk(ARRAYS[published.array].shape)[-1])
+            yield from proportionality(published, table, bench.shrink_shape(ARRAYS[published.array].shape)[-1])
 
 
 def measure_published(bench: Bench, published: Published) -> Table:
     made = ARRAYS[published.array]
-    values = made.values(bench.shrunk(made.shape))
+    values = made.values(bench.shrink_shape(made.shape))
     lines = []
-    for window in bench.chosen(_fitting(published, values.shape, bench.scale.brief)):
+    for window in bench.choose_cases(_choose_windows(published, values.shape, bench.scale.brief)):
         problem = Problem(values, published.aggregate, window, published.percent)
         contenders = [*methods(problem, bench.pace), *peer_contenders(problem, bench.pace, bench.peers)]
         width = window[-1] if published.sweeps_alone else max(window)
@@ -160,7 +160,7 @@ def measure_published(bench: Bench, published: Published) -> Table:
     return Table(f"paper-{published.paper}", published.title(values.shape), published.about, tuple(lines))
 
 
-def _fitting(published: Published, shape: tuple[int, ...], brief: bool) -> list[Window]:
+def _choose_windows(published: Published, shape: tuple[int, ...], brief: bool) -> list[Window]:
     """The windows no wider than the array; in a brief run not those whose last width is not the one swept."""
     fitting = [w for w in published.windows if all(width <= n for width, n in zip(w, shape, strict=True))]
     if brief and published.sweeps_alone:

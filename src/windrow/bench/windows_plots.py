@@ -1,4 +1,4 @@
-"""Drawing times by window width, a panel for each table."""
+"""Drawing times by window width or what else grows, a panel for each table."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ _OTHERS = ("#4c6a92", "#8a6fa8", "#7f7f7f", "#3fa0a8", "#a0785a", "#c27ba0", "#5
 _COLUMNS = 3
 
 
-def draw_panels(panels: Mapping[str, Curves], title: str, path: Path) -> bool:
-    """One panel a table, seconds over width, both logarithmic; False without matplotlib."""
+def draw_panels(panels: Mapping[tuple[str, str], Curves], title: str, path: Path) -> bool:
+    """One panel a table, by its title and what seconds are drawn over, both logarithmic; False without matplotlib."""
     try:
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure
@@ -25,14 +25,14 @@ def draw_panels(panels: Mapping[str, Curves], title: str, path: Path) -> bool:
     figure = Figure(figsize=(5.2 * columns, 0.8 + 3.6 * rows), layout="constrained")
     FigureCanvasAgg(figure)
     figure.suptitle(title)
-    for number, (name, curves) in enumerate(panels.items(), 1):
+    for number, ((name, across), curves) in enumerate(panels.items(), 1):
         axes = figure.add_subplot(rows, columns, number)
         others = iter(_OTHERS * 2)
         for contender, points in curves.items():
             colour = _COLOURS.get(contender) or next(others)
             style = "-" if contender in _COLOURS else "--"
             axes.plot(*zip(*points, strict=True), style, marker="o", markersize=3, color=colour, label=contender)
-        axes.set(xscale="log", yscale="log", xlabel="width", ylabel="seconds")
+        axes.set(xscale="log", yscale="log", xlabel=across, ylabel="seconds")
         axes.set_title(name, fontsize=9)
         axes.set_xticks(sorted({width for points in curves.values() for width, _ in points}))
         axes.xaxis.set_major_formatter(ScalarFormatter())

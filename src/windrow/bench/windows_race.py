@@ -17,12 +17,12 @@ import numpy as np
 import numpy.typing as npt
 
 from windrow.aggregates.aggregate import parse_aggregate
-from windrow.aggregates.evaluate import Column, Evaluation
+from windrow.aggregates.windows import Column, Evaluation
 from windrow.api.sliding import ANCHORS, sliding
 from windrow.bench.timing import Action
 from windrow.errors import DataError
-from windrow.kernels.geometry import sweep_axis
-from windrow.kernels.sweep import Sweep
+from windrow.kernels.contract.geometry import sweep_axis
+from windrow.kernels.contract.sweeps import Sweep
 
 Array = npt.NDArray[Any]
 METHODS = ("naive", "incremental", "auto")
@@ -177,7 +177,7 @@ def race(contenders: Sequence[Contender], pace: Pace, cold: bool = False) -> Res
 
 
 def methods(problem: Problem, pace: Pace, names: Sequence[str] = METHODS) -> list[Contender]:
-    """windrow's methods as contenders, held against one another first: a wrong answer has no speed."""
+    """windrow's methods as contenders; their answers are compared first, for a wrong one must not win."""
     compiling, _ = compiling_seconds(problem.answer)
     expected = problem.answer().copy()
     found = []
@@ -185,7 +185,7 @@ def methods(problem: Problem, pace: Pace, names: Sequence[str] = METHODS) -> lis
         if name == "auto":
             found.append(Contender(name, problem.answer, 1.0, compiling))
             continue
-        slab, took = sampled_slab(problem, name, pace)
+        slab, took = sample_slab(problem, name, pace)
         run: Callable[[], Array]
         if slab is None:
             run, rows, factor = functools.partial(problem.answer, name), expected, 1.0
@@ -208,7 +208,7 @@ def check_agreement(problem: Problem, method: str, expected: Array, found: Array
         raise DataError(f"{problem.call} over {window}: methods auto and {method} disagree", hint="This is a bug")
 
 
-def sampled_slab(problem: Problem, method: str, pace: Pace) -> tuple[Slab | None, float]:
+def sample_slab(problem: Problem, method: str, pace: Pace) -> tuple[Slab | None, float]:
     """The rows to measure a method on, or None if all of them are quick enough; and the seconds it took to compile.
 
     The papers' method reuses windows along the axis it sweeps, so its sample keeps that axis whole.

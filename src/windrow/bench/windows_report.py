@@ -61,6 +61,8 @@ class Table:
     about: str
     lines: tuple[Line, ...]
     ratios: tuple[Ratio, ...] = METHOD_RATIOS
+    across: str = "width"
+    """What a line's ``width`` is, where it is not that of a window."""
 
     @property
     def contenders(self) -> list[str]:
@@ -83,7 +85,7 @@ class Table:
                 shown.insert(1, _times(line.paper))
             rows.append(cells + shown)
         notes = [note for note in (self.about, self._sampling(), self._compiling()) if note]
-        return "\n".join([f"### {self.title}", "", *aligned(header, rows), "", *notes])
+        return "\n".join([f"### {self.title}", "", *align_columns(header, rows), "", *notes])
 
     def _time(self, line: Line, name: str) -> str:
         took = line.result.seconds.get(name)
@@ -119,7 +121,7 @@ def _times(value: float | None) -> str:
     return "" if value is None else f"{value:.3g}×" if value < 1000 else f"{value:,.0f}×"
 
 
-def aligned(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+def align_columns(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
     """A Markdown table that also reads well as text."""
     widths = [max(3, *(len(row[column]) for row in [header, *rows])) for column in range(len(header))]
 
@@ -144,7 +146,7 @@ class WindowsReport:
     def target_table(self) -> list[str]:
         header = ["subject", "what", "target", "reached", "verdict"]
         rows = [(row.subject, row.what, row.shown_target, row.shown_value, row.verdict) for row in self.targets.rows]
-        return aligned(header, rows)
+        return align_columns(header, rows)
 
     def to_json(self) -> str:
         content = json.loads(self.targets.to_json())
@@ -157,7 +159,7 @@ class WindowsReport:
         for section in dict.fromkeys(table.section for table in self.tables):
             parts += [f"## {section}", ""]
             if section in {table.section for table in self.tables if _has_curve(table)}:
-                parts += [f"![times by width]({section}.png)", ""]
+                parts += [f"![times]({section}.png)", ""]
             parts += [table.to_markdown() + "\n" for table in self.tables if table.section == section]
         return "\n".join(parts)
 
@@ -172,7 +174,8 @@ class WindowsReport:
         if judged and draw_bars(judged, self.targets.title, place / "report.png"):
             written.append(place / "report.png")
         for section in dict.fromkeys(table.section for table in self.tables):
-            panels = {t.title: curves(t) for t in self.tables if t.section == section and _has_curve(t)}
+            drawn = [table for table in self.tables if table.section == section and _has_curve(table)]
+            panels = {(table.title, table.across): curves(table) for table in drawn}
             if panels and draw_panels(panels, section, place / f"{section}.png"):
                 written.append(place / f"{section}.png")
         return written

@@ -45,9 +45,9 @@ class Bench:
     def pace(self) -> Pace:
         return self.scale.pace
 
-    def shrunk(self, shape: Sequence[int]) -> tuple[int, ...]:
+    def shrink_shape(self, shape: Sequence[int]) -> tuple[int, ...]:
         return tuple(max(1, length // self.scale.shrink) for length in shape)
 
-    def chosen(self, cases: Sequence[Item]) -> list[Item]:
+    def choose_cases(self, cases: Sequence[Item]) -> list[Item]:
         """All cases, or in a brief run the first and the last."""
         return [*cases[:1], *cases[1:][-1:]] if self.scale.brief else list(cases)

@@ -14,10 +14,9 @@ from typing import Any
 from windrow.aggregates.aggregate import percentile
 from windrow.api.array import Array
 from windrow.api.database import Database, connect
-from windrow.bench.fields import ATTRIBUTE, TemperatureSource
 from windrow.bench.report import Measurement
 from windrow.bench.storage_dense import bare_array, create_bare
-from windrow.bench.timing import Action, duration, in_turns, timed
+from windrow.bench.timing import Action, duration, in_turns, time_call
 from windrow.bench.windows_memory import WorkerMemory
 from windrow.bench.windows_race import Result
 from windrow.bench.windows_report import Line, Ratio, Table
@@ -28,7 +27,8 @@ from windrow.execution.session import start_session
 from windrow.model.box import Box
 from windrow.model.schema import Schema
 from windrow.model.window import trailing
-from windrow.operations.write import BLOCK_BYTES
+from windrow.operations.dense.write import BLOCK_BYTES
+from windrow.samples import TemperatureSource
 
 LON, LAT, PER_DAY = 288, 145, 4
 STEPS = 120
@@ -53,14 +53,14 @@ def spark_database(folder: Path, workers: int) -> Iterator[Database]:
 
 
 def field(bench: Bench, steps: int) -> TemperatureSource:
-    lon, lat = bench.shrunk((LON, LAT))
+    lon, lat = bench.shrink_shape((LON, LAT))
     return TemperatureSource(lon, lat, steps, PER_DAY)
 
 
 def store(array: Array, widths: Mapping[str, int], method: str = "auto") -> None:
     """The percentile over trailing windows, stored as array P, which must not be there."""
     extents: dict[str, Any] = {name: trailing(width) for name, width in widths.items()}
-    array.window(**extents).agg(p=percentile(ATTRIBUTE, PERCENT), method=method).store("P")
+    array.window(**extents).agg(p=percentile("t", PERCENT), method=method).store("P")
 
 
 def drop_result(database: Database) -> None:
@@ -70,7 +70,7 @@ def drop_result(database: Database) -> None:
 
 def measure_workers(bench: Bench) -> Iterator[Table | Measurement]:
     """Paper 001 Table 3: the papers' method from store to store, on one worker and on two."""
-    cases = bench.chosen([1, 2, 3, 4, 5])[: 1 if bench.scale.brief else 5]
+    cases = bench.choose_cases([1, 2, 3, 4, 5])[: 1 if bench.scale.brief else 5]
     best: dict[tuple[str, int, int], float] = {}
     source = field(bench, 124)
     for workers in (1, 2):
@@ -131,11 +131,11 @@ def measure_decades(bench: Bench) -> Iterator[Table | Measurement]:
     place = bench.folder / "decades"
     with spark_database(place, WORKERS) as database:
         array = database.create("T", source.schema)
-        filled = timed(functools.partial(array.write, source))
+        filled = time_call(functools.partial(array.write, source))
     # New workers, whose memory has not seen the making of the field.
     with spark_database(place, WORKERS) as database, WorkerMemory() as memory:
         array = database.array("T")
-        took = timed(functools.partial(store, array, {"time": STEPS}))
+        took = time_call(functools.partial(store, array, {"time": STEPS}))
     shutil.rmtree(place, ignore_errors=True)
     size = source.lon * source.lat * source.time * 4 / 1e9
     detail = f"{size:.1f} GB in {duration(took)} (the field was made in {duration(filled)}); {memory}"
@@ -173,7 +173,7 @@ class BareFill:
 
 
 def fill_bare(task: BareFill) -> int:
-    bare_array(task.target)[task.box.slices(task.field.schema.lo)] = task.field.read(task.box)[ATTRIBUTE]
+    bare_array(task.target)[task.box.slices(task.field.schema.lo)] = task.field.read(task.box)["t"]
     return task.box.size
 
 

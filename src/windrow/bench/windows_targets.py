@@ -32,7 +32,7 @@ def noise(shape: Sequence[int], seed: int = 7) -> npt.NDArray[np.float64]:
     return np.random.default_rng(seed).standard_normal(shape)
 
 
-def raced(bench: Bench, problem: Problem, case: str, peers: Sequence[Peer], cold: bool = False) -> Line:
+def race_auto(bench: Bench, problem: Problem, case: str, peers: Sequence[Peer], cold: bool = False) -> Line:
     """auto against peers."""
     contenders = [*methods(problem, bench.pace, ("auto",)), *peer_contenders(problem, bench.pace, peers)]
     return Line(case, max(problem.window), race(contenders, bench.pace, cold))
@@ -40,7 +40,7 @@ def raced(bench: Bench, problem: Problem, case: str, peers: Sequence[Peer], cold
 
 def measure_scans(bench: Bench) -> Iterator[Table | Measurement]:
     """Sums and extremes of 1000² float64 over w×w, against OpenCV and SciPy."""
-    values = noise(bench.shrunk((1000, 1000)))
+    values = noise(bench.shrink_shape((1000, 1000)))
     peers = [peer for peer in bench.peers if peer.name in ("OpenCV", "SciPy")]
     for aggregate in ("sum", "avg", "max", "min"):
         table = _over_widths(bench, values, aggregate, peers)
@@ -57,10 +57,10 @@ def _over_widths(bench: Bench, values: Array, aggregate: str, peers: Sequence[Pe
     widths = BRIEF_WIDTHS if bench.scale.brief else WIDTHS
     out = np.empty_like(values)
     problems = {w: Problem(values, aggregate, (w, w), None, "centred", out) for w in widths if w <= len(values)}
-    lines = [raced(bench, problem, f"{w}×{w}", peers) for w, problem in problems.items()]
+    lines = [race_auto(bench, problem, f"{w}×{w}", peers) for w, problem in problems.items()]
     if not bench.scale.brief:
         ends = (min(problems), max(problems))
-        lines += [raced(bench, problems[w], f"{w}×{w} cold", peers, cold=True) for w in ends]
+        lines += [race_auto(bench, problems[w], f"{w}×{w} cold", peers, cold=True) for w in ends]
     ratios = (Ratio("OpenCV / auto", "OpenCV", "auto"), Ratio("SciPy / auto", "SciPy", "auto"))
     hot = tuple(line for line in lines if not line.case.endswith("cold"))
     note = "Cold, with 256 MB touched before each call: " + "; ".join(
@@ -102,7 +102,7 @@ def _not_measured(subject: str, what: str, target: float, peer: str) -> Measurem
 
 def spike_error(bench: Bench) -> Measurement:
     """The largest relative error of windows after a value of 1e16 has left them; exact sums are of whole numbers."""
-    rows, columns = bench.shrunk((1000, 1000))
+    rows, columns = bench.shrink_shape((1000, 1000))
     width = min(25, rows)
     whole = np.random.default_rng(3).integers(1, 1000, (rows, columns))
     whole[rows // 2, columns // 2] = _SPIKE
@@ -132,9 +132,9 @@ def spike_error(bench: Bench) -> Measurement:
 
 def measure_percentiles(bench: Bench) -> Iterator[Table | Measurement]:
     """Percentiles in time, in space and time, and in the plane, against the best peer of each."""
-    year = ARRAYS["year"].values(bench.shrunk(ARRAYS["year"].shape))
-    january = ARRAYS["January"].values(bench.shrunk(ARRAYS["January"].shape))
-    plane = noise(bench.shrunk((1000, 1000)))
+    year = ARRAYS["year"].values(bench.shrink_shape(ARRAYS["year"].shape))
+    january = ARRAYS["January"].values(bench.shrink_shape(ARRAYS["January"].shape))
+    plane = noise(bench.shrink_shape((1000, 1000)))
     series = ("SciPy", "bottleneck", "polars", "pandas")
     cases = (
         (Problem(year, "percentile", (1, 1, 30), 70, "trailing"), series, 10.0, None),
@@ -145,7 +145,7 @@ def measure_percentiles(bench: Bench) -> Iterator[Table | Measurement]:
     for problem, peers, target, stretch in cases:
         name = f"{by(problem.values.shape)} {problem.values.dtype}"
         case = "×".join(map(str, problem.window))
-        line = raced(bench, problem, case, [peer for peer in bench.peers if peer.name in peers])
+        line = race_auto(bench, problem, case, [peer for peer in bench.peers if peer.name in peers])
         yield Table("percentiles", f"percentile 70 over {case} on {name}", "", (line,), (ratio,))
         what, reached = f"percentile {case} on {name} against the best peer", line.ratio(ratio)
         if reached is None:
@@ -159,9 +159,9 @@ def measure_percentiles(bench: Bench) -> Iterator[Table | Measurement]:
 
 def measure_missing(bench: Bench) -> Iterator[Table | Measurement]:
     """The time with a tenth of the values missing, over the time with none."""
-    plane = noise(bench.shrunk((1000, 1000)))
-    year = ARRAYS["year"].values(bench.shrunk(ARRAYS["year"].shape))
-    january = ARRAYS["January"].values(bench.shrunk(ARRAYS["January"].shape))
+    plane = noise(bench.shrink_shape((1000, 1000)))
+    year = ARRAYS["year"].values(bench.shrink_shape(ARRAYS["year"].shape))
+    january = ARRAYS["January"].values(bench.shrink_shape(ARRAYS["January"].shape))
     out = np.empty_like(plane)
     problems = (
         *(Problem(plane, aggregate, (25, 25), None, "centred", out) for aggregate in ("sum", "avg", "max")),
@@ -173,7 +173,7 @@ def measure_missing(bench: Bench) -> Iterator[Table | Measurement]:
     for problem in problems:
         case = f"{problem.call} over {by(problem.window)} of {by(problem.values.shape)}"
         contenders = []
-        for name, each in (("none missing", problem), ("10 % missing", with_missing(problem))):
+        for name, each in (("none missing", problem), ("10 % missing", remove_values(problem))):
             contenders.append(Contender(name, each.answer, 1.0, compiling_seconds(each.answer)[0]))
         line = Line(case, max(problem.window), race(contenders, bench.pace))
         lines.append(line)
@@ -184,7 +184,7 @@ def measure_missing(bench: Bench) -> Iterator[Table | Measurement]:
     yield from rows
 
 
-def with_missing(problem: Problem) -> Problem:
+def remove_values(problem: Problem) -> Problem:
     values = problem.values.copy()
     values[np.random.default_rng(5).random(values.shape) < 0.1] = np.nan
     return replace(problem, values=values)

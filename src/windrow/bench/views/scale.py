@@ -1,0 +1,73 @@
+"""How much a run of the views' benchmark measures, and with whom."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from windrow.bench.joins.scale import JoinPeer
+
+PEERS = (JoinPeer("DuckDB", "duckdb", "duckdb"),)
+
+
+@dataclass(frozen=True)
+class ViewsScale:
+    """Sizes of each section; every contender is repeated equally often."""
+
+    few: int
+    """Cells of the smaller survey."""
+    many: int
+    """Cells of the larger one."""
+    batch: int
+    """Cells of a batch."""
+    rounds: int
+    changes: int
+    """Values that leave and come in the section of medians."""
+    values: int
+    """Values that its medians are of."""
+    field: tuple[int, int, int]
+    """Longitudes, latitudes and days of the dense field."""
+    days: int
+    """Slices that come one by one, and nights."""
+    span: int
+    """How many batches at the beginning and at the end are compared."""
+    night: int
+    """Detections of a night."""
+
+
+FULL = ViewsScale(
+    few=100_000,
+    many=1_000_000,
+    batch=10_000,
+    rounds=3,
+    changes=12_000,
+    values=1_000_000,
+    field=(288, 145, 366),
+    days=365,
+    span=30,
+    night=5_000,
+)
+QUICK = ViewsScale(
+    few=4_000,
+    many=12_000,
+    batch=300,
+    rounds=2,
+    changes=1_200,
+    values=100_000,
+    field=(36, 19, 90),
+    days=32,
+    span=10,
+    night=100,
+)
+
+
+@dataclass(frozen=True)
+class ViewsBench:
+    """One run: its scale, the peers it races against, and a folder for what it stores meanwhile."""
+
+    scale: ViewsScale
+    peers: tuple[JoinPeer, ...]
+    folder: Path
+
+    def has(self, name: str) -> bool:
+        return any(peer.name == name and peer.version for peer in self.peers)
