@@ -35,11 +35,14 @@ format: $(READY) ## put the code into shape
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-bench: setup ## storage, windows and frames against their peers, which are installed for it
-	$(BIN)/python -m pip install --quiet --no-build-isolation --constraint constraints.txt --editable '.[peers]'
+bench: setup ## storage, windows, frames, joins, views and placement against their peers, which are installed for it
+	$(BIN)/python -m pip install --quiet --no-build-isolation --constraint constraints.txt --editable '.[exact,peers]'
 	$(BIN)/windrow bench storage
 	$(BIN)/windrow bench windows
 	$(BIN)/windrow bench frames
+	$(BIN)/windrow bench joins
+	$(BIN)/windrow bench views
+	$(BIN)/windrow bench placement
 
 setup: java $(READY) ## the virtual environment, and Java if there is none
 
@@ -59,4 +62,4 @@ constraints: ## move the pinned versions to the newest that pyproject.toml allow
 clean: ## remove what can be made again
 	rm -rf .venv build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	rm -rf src/*.egg-info warehouse spark-warehouse
-	find src tests benchmarks examples -name __pycache__ -type d -prune -exec rm -rf {} +
+	find src tests examples -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -5,10 +5,8 @@ Run it twice: the second run finds every night applied before, and does nothing.
 
 from __future__ import annotations
 
-import numpy as np
-import pyarrow as pa
-
 import windrow as wr
+from windrow.samples import night_detections
 
 GRID = {
     "time": ("2024-01-01", None, "1 day"),
@@ -17,23 +15,9 @@ GRID = {
 }
 
 
-def detections_of(night: int, count: int = 5_000) -> pa.Table:
-    """A made-up night: sources around one field, some of them seen twice."""
-    random = np.random.default_rng(night)
-    start = np.datetime64("2024-03-01T20:00:00", "us") + np.timedelta64(night, "D")
-    return pa.table(
-        {
-            "ra": random.normal(150.0, 0.5, count),
-            "dec": random.normal(2.0, 0.5, count),
-            "time": start + random.integers(0, 4 * 3600, count).astype("timedelta64[s]"),
-            "mag": random.normal(20.0, 1.5, count).astype("float32"),
-        }
-    )
-
-
 def load(db: wr.Database, night: int) -> wr.Report:
     """Store a night and its summary together, or neither."""
-    table = detections_of(night)
+    table = night_detections(night)
     with db.batch(f"night {night}") as batch:
         batch.insert("detections", table)
         batch.insert("nights", {"night": [night], "detections": [table.num_rows]})
@@ -55,7 +39,7 @@ def main() -> None:
         sky = db.array("detections")
         shared = sum(report.duplicates for report in reports)
         print(f"{sky.read(['mag']).num_rows:,} detections, {shared:,} of them share a cell with another")
-        field = sky.read(ra=(149.9, 150.1), dec=(1.9, 2.1), time=("2024-03-03", "2024-03-04"))
+        field = sky.sel(ra=(149.9, 150.1), dec=(1.9, 2.1), time=("2024-03-03", "2024-03-04")).read()
         print(f"{field.num_rows} of them lie near the centre on 3 and 4 March")
         faint = sky.delete("mag > 23")
         print(f"{faint.cells} too faint, removed; before, there were {sky.at(version=5).read(['mag']).num_rows:,}")

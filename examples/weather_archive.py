@@ -46,7 +46,7 @@ def main() -> None:
             print(f"{skipped} days were applied before")
             return
         archive.compact()
-        week = archive.read(time=("2024-01-08", "2024-01-14"), lat=(55.0, 60.0))
+        week = archive.sel(time=("2024-01-08", "2024-01-14"), lat=(55, 60)).read()
         print(f"second week, north of 55 degrees: {float(week['kelvin'].mean()):.1f} K on average")
         first = archive.at(version=1)
         print(f"after the first append there were {first.shape[0]} day, now there are {archive.shape[0]}")

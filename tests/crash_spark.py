@@ -66,6 +66,7 @@ def main(folder: Path) -> None:
     insert_sparse(database)
     move_windows(database)
     total(database)
+    join(database)
     save(database, folder)
     move_frames(database, folder)
     for _ in deadly.deaths.iterdir():
@@ -137,6 +138,24 @@ def total(database: wr.Database) -> None:
             expected = alone.query(asked).compute()
         if not found.equals(expected):
             raise AssertionError(f"{asked} gave {found} instead of {expected}")
+
+
+def join(database: wr.Database) -> None:
+    """Neighbours, pairs, groups of pairs and partners on the sparse array and on the dense one."""
+    near = "from S L similarity join S R on abs(L.v - R.v) < 60 with shape L2(2)"
+    asked = [
+        "select count(*) as n, sum(v) as s, median(v) as m from S neighbours L1(2)",
+        "select max(a) as m, mode(a) as o from D neighbours L2(2)",
+        f"select L.v * R.v as f {near} nearest 3",
+        f"select sum(L.v * R.v) as f, count(*) as n {near} group by L.x",
+        f"select median(R.v) as m {near} group by L.y",
+    ]
+    for number, query in enumerate(asked):
+        database.query(query).store(f"J{number}")
+        with wr.connect(database.path, engine="local", progress=False) as alone:
+            expected, found = alone.query(query).compute(), alone.array(f"J{number}").read()
+        if not found.equals(expected):
+            raise AssertionError(f"{query} gave {found} instead of {expected}")
 
 
 def save(database: wr.Database, folder: Path) -> None:

@@ -269,3 +269,23 @@ def kill_inside_a_batch(path: Path, plan: Plan, choose: random.Random, engine: s
         except EOFError:
             break
     return current
+
+
+def read_lazily(channel: Connection, path: Path, dense: str, sparse: str) -> None:
+    """Open arrays, and read them only when told to."""
+    with wr.connect(path, engine="local", progress=False) as database:
+        values, cells = database.array(dense).to_xarray(), database.array(sparse).batches()
+        channel.send("held")
+        channel.recv()
+        read = [value for table in cells for value in table["v"].to_pylist()]
+        channel.send([values["a"].values.tolist(), read])
+        channel.recv()
+
+
+def make_for_ever(channel: Connection, path: Path) -> None:
+    """Make and fill an array, and never publish it."""
+    with wr.connect(path, engine="local", progress=False) as database, database.batch() as batch:
+        batch.create("B", "<b: int64> [i=1:2]")
+        batch.write("B", [1, 2])
+        channel.send("made")
+        channel.recv()

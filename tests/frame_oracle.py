@@ -78,7 +78,11 @@ def _aggregate(name: str, parameter: float | None, present: list[Any], rows: int
         ranks = window_oracle.aggregate(name, parameter, list(range(len(present))), rows)
         ordered = numbers + nans
         low, high = ordered[math.floor(ranks)], ordered[math.ceil(ranks)]
-        return low if low == high else low + (ranks - math.floor(ranks)) * (high - low)
+        weight = ranks - math.floor(ranks)
+        if low == high or math.isfinite(high - low):
+            return low if low == high else low + weight * (high - low)
+        # From an infinity it is infinitely far to any number, so that what lies between is the infinity.
+        return low if weight == 0 else low * (1 - weight) + high * weight
     return None if len(present) < 2 and name in ("var", "std") else math.nan
 
 

@@ -16,7 +16,9 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
+import xarray as xr
 
 import windrow as wr
 from windrow.errors import ConflictError, CorruptionError, DataError, Error, MemoryLimitError, StoreError
@@ -330,7 +332,28 @@ CHANGES: dict[str, Callable[[wr.Database], object]] = {
     "update": lambda database: database.array("D").update({"a": "a + i * j / 7"}),
     "create dense": lambda database: database.create("E", "<a: float64> [i=1:4]"),
     "create sparse": lambda database: database.create("E", "<a: float64> [i=1:4]", sparse=True),
+    "create as": lambda database: database.query("create array E as select a + 1 as b from D"),
+    "store": lambda database: database.query("aggr D sum(a) by window(3,3)").store("E"),
+    "import": lambda database: database.import_file(_grid_file(database), "E"),
+    "import table": lambda database: database.import_file(_table_file(database), "E", dimensions=["x", "y"]),
+    "compact": lambda database: database.array("D").compact({"i": 128, "j": 128}),
+    "compact sparse": lambda database: database.array("S").compact({"x": 250, "y": 250}),
 }
+
+
+def _grid_file(database: wr.Database) -> Path:
+    """A file beside the small disk, not on it."""
+    file = Path(database.path).parent.parent / "grid.zarr"
+    if not file.exists():
+        xr.Dataset({"a": (("i", "j"), BIG)}).to_zarr(file, consolidated=False)
+    return file
+
+
+def _table_file(database: wr.Database) -> Path:
+    file = Path(database.path).parent.parent / "table.parquet"
+    if not file.exists():
+        pq.write_table(MANY, file)
+    return file
 
 
 @pytest.mark.parametrize(
@@ -339,6 +362,12 @@ CHANGES: dict[str, Callable[[wr.Database], object]] = {
         *((change, leave) for change in ("write", "insert", "update") for leave in (0, 8_000, 40_000, 300_000)),
         ("create dense", 0),
         ("create sparse", 0),
+        ("compact sparse", 0),
+        *(
+            (change, leave)
+            for change in ("store", "create as", "import", "import table", "compact")
+            for leave in (0, 300_000)
+        ),
     ],
 )
 def test_a_full_disk_changes_nothing(small_disk: Path, change: str, leave: int) -> None:
@@ -358,10 +387,32 @@ def test_a_full_disk_changes_nothing(small_disk: Path, change: str, leave: int) 
         database.collect_garbage()
         CHANGES[change](database)
     with connect(small_disk / "warehouse", lock_timeout=0) as database:
-        assert len(database.arrays()) == (3 if change.startswith("create") else 2)
-        assert database.array("D").version + database.array("S").version == (2 if change.startswith("create") else 3)
+        makes = change in ("store", "import", "import table") or change.startswith("create")
+        assert len(database.arrays()) == (3 if makes else 2)
+        assert database.array("D").version + database.array("S").version == (2 if makes else 3)
         if change == "insert":
             assert database.array("S").read().num_rows == 200_000
+
+
+def test_garbage_is_collected_on_a_full_disk(small_disk: Path) -> None:
+    """Or an error says that the disk is full, and nothing that is offered is lost."""
+    with connect(small_disk / "warehouse", lock_timeout=0) as database:
+        dense = database.create("D", "<a: float64> [i=1:512:64, j=1:512:64]")
+        sparse = database.create("S", "<v: float64> [x=0:999:100, y=0:999:100]", sparse=True)
+        for number in range(2):
+            dense.write(BIG + number)
+            sparse.insert({"x": [1], "y": [1], "v": [0.5 + number]})
+        ballast = fill_disk(small_disk, 0)
+        for options in ({}, {"keep_versions": 1}):
+            with contextlib.suppress(StoreError):
+                database.collect_garbage(**options)
+            assert (dense.read()["a"].values == BIG + 1).all()
+            assert sparse.read().to_pydict() == {"x": [1], "y": [1], "v": [1.5]}
+        ballast.unlink()
+        database.collect_garbage(keep_versions=1)
+        assert [len(array.versions()) for array in (dense, sparse)] == [1, 1]
+        assert (dense.read()["a"].values == BIG + 1).all()
+        dense.write(BIG)
 
 
 def test_no_warehouse_is_made_on_a_full_disk(small_disk: Path) -> None:

@@ -10,7 +10,7 @@ import pytest
 import xarray as xr
 
 import windrow as wr
-from windrow.bench.fields import temperature_field
+from windrow.samples import temperature_field
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")

@@ -23,6 +23,8 @@ def aggregate(name: str, parameter: float | None, values: Sequence[Any], cells: 
         return len(set(values))
     if not values:
         return None
+    if name in ("first", "last"):
+        return values[0 if name == "first" else -1]
     return _OF_PRESENT[name](sorted(values), parameter)
 
 
@@ -52,6 +54,59 @@ def _variance(sample: bool, root: bool) -> Callable[[list[Any], Any], Any]:
         return math.sqrt(variance) if root else variance
 
     return of
+
+
+def _range(values: list[Any], _: Any) -> Any:
+    low, high = values[0], values[-1]
+    return high != low if isinstance(low, bool) else high - low
+
+
+def central(values: Sequence[Any], degree: int) -> Fraction:
+    """The sum of powers of the distances from the mean, exactly."""
+    mean = sum(Fraction(value) for value in values) / len(values)
+    return sum(((Fraction(value) - mean) ** degree for value in values), Fraction(0))
+
+
+def _has_shape(values: list[Any], least: int) -> bool:
+    varies = len(values) >= least and values[0] != values[-1]
+    return varies and all(math.isfinite(value) for value in values)
+
+
+def _skew(values: list[Any], _: Any) -> Any:
+    if not _has_shape(values, 3):
+        return None
+    n = len(values)
+    return n * math.sqrt(n - 1) / (n - 2) * float(central(values, 3)) / float(central(values, 2)) ** 1.5
+
+
+def _kurtosis(values: list[Any], _: Any) -> Any:
+    if not _has_shape(values, 4):
+        return None
+    n = len(values)
+    ratio = float(central(values, 4) / central(values, 2) ** 2)
+    return n * (n + 1) * (n - 1) / ((n - 2) * (n - 3)) * ratio - 3 * (n - 1) ** 2 / ((n - 2) * (n - 3))
+
+
+def of_pairs(name: str, pairs: Sequence[tuple[Any, Any]]) -> Any:
+    """An aggregate of two arguments, of those pairs that have both; None if there is no result."""
+    if not pairs:
+        return None
+    xs, ys = [x for x, _ in pairs], [y for _, y in pairs]
+    if not all(math.isfinite(value) for value in (*xs, *ys)):
+        # An infinity outweighs everything but another of the other sign, or a weight of 0.
+        return sum(x * y for x, y in pairs) / sum(ys) if name == "wavg" and sum(ys) != 0 else None
+    exact = [(Fraction(x), Fraction(y)) for x, y in pairs]
+    if name == "wavg":
+        weights = sum(y for _, y in exact)
+        return None if weights == 0 else float(sum(x * y for x, y in exact) / weights)
+    mean_x, mean_y = (sum(side) / len(pairs) for side in zip(*exact, strict=True))
+    across = sum((x - mean_x) * (y - mean_y) for x, y in exact)
+    if name == "corr":
+        if len(set(xs)) < 2 or len(set(ys)) < 2:
+            return None
+        return float(across) / math.sqrt(float(central(xs, 2)) * float(central(ys, 2)))
+    divisor = len(pairs) - (name == "covar")
+    return None if divisor == 0 else float(across / divisor)
 
 
 def _typed(number: float) -> Fraction:
@@ -100,6 +155,9 @@ _OF_PRESENT: dict[str, Callable[[list[Any], Any], Any]] = {
     "median": _cont,
     "quantile_index": lambda values, quantile: values[math.floor(_typed(quantile) * (len(values) - 1))],
     "mode": _mode,
+    "range": _range,
+    "skew": _skew,
+    "kurtosis": _kurtosis,
 }
 
 
@@ -123,7 +181,7 @@ def windows(
     for result in itertools.product(*(range(-(-extent // step)) for extent, step in zip(shape, steps, strict=True))):
         position = tuple(index * step for index, step in zip(result, steps, strict=True))
         axes = [reach(p) for reach, p in zip(reaches, position, strict=True)]
-        inside = [cell for cell in itertools.product(*axes) if cell in cells]
+        inside = sorted(cell for cell in itertools.product(*axes) if cell in cells)
         values = [cells[cell] for cell in inside if cells[cell] is not None]
         found = aggregate(name, parameter, values, len(inside))
         present = len(inside) if name == "count_all" else len(values)

@@ -94,3 +94,39 @@ with wr.connect(sys.argv[1]) as database:
 assert "pyspark" not in sys.modules
 """
     subprocess.run([sys.executable, "-c", program, str(tmp_path / "w")], check=True)
+
+
+IDLE = {
+    "pyspark",
+    "py4j",
+    "numba",
+    "llvmlite",
+    "dask",
+    "numbagg",
+    "scipy",
+    "matplotlib",
+    "sqlglot",
+    "lark",
+    "deltalake",
+}
+"""What windrow may use, and a first small query does not."""
+ROOMS = (
+    *(f"windrow.{room}" for room in ("sql", "dataframes", "formats", "bench", "console", "samples")),
+    *("windrow.operations.sparse.", "windrow.plan.statements", "windrow.expressions.evaluate"),
+)
+
+
+def test_a_first_call_imports_only_what_it_uses(tmp_path: Path) -> None:
+    program = f"""
+import sys, numpy as np, windrow as wr
+with wr.connect(sys.argv[1]) as database:
+    array = database.create("A", "<a: float64> [i=1:3, j=1:3]")
+    array.write(np.arange(9.0).reshape(3, 3))
+    assert array.window(i=2, j=2).agg(m=wr.max("a")).compute()["m"].values[0, 0] == 4.0
+    assert array.read()["a"].values[2, 2] == 8.0
+packages = {{name.partition(".")[0] for name in sys.modules}}
+print(sorted(packages & {IDLE!r}))
+print([name for name in sys.modules if name.startswith({ROOMS!r})])
+"""
+    said = subprocess.run([sys.executable, "-c", program, str(tmp_path / "w")], capture_output=True, text=True)
+    assert said.stdout.splitlines() == ["[]", "[]"], said.stdout + said.stderr

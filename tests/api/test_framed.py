@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 import frame_oracle
 import windrow as wr
 from windrow.aggregates.frames import Coded, Column, FrameEvaluation, Frames
-from windrow.kernels import frame_methods
+from windrow.kernels import tiny
 
 LO, HI = np.array([0, 0, 1, 2, 9, 3]), np.array([1, 3, 4, 2, 12, 99])
 
@@ -42,7 +42,7 @@ LO, HI = np.array([0, 0, 1, 2, 9, 3]), np.array([1, 3, 4, 2, 12, 99])
 )
 def test_types(values: Any, compiled: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     if compiled:
-        monkeypatch.setattr(frame_methods, "is_tiny", lambda spans: False)
+        monkeypatch.setattr(tiny, "MOST_CELLS", 0)
     plain = [None if x is np.ma.masked or (x is not None and x != x) else x for x in values]
     plain = [x.item() if isinstance(x, np.generic) and not isinstance(x, np.datetime64) else x for x in plain]
     rows = frame_oracle.frame_rows(LO, HI, 6)
@@ -122,7 +122,7 @@ def test_coded_columns_and_shared_evaluation() -> None:
         ({"exclude": "current row", "lo": [0], "hi": [1]}, "one frame for each of 2 rows"),
         ({"where": [True]}, "a boolean for each of 2 rows"),
         ({"where": [1, 0]}, "a boolean for each of 2 rows"),
-        ({"tau": 1.0}, "tau must be at least 0 and less than 1"),
+        ({"tau": 1.1}, "tau must be from 0 to 1"),
     ],
 )
 def test_bad_input(arguments: dict[str, Any], message: str) -> None:
@@ -172,3 +172,25 @@ def _arrow(table: dict[str, Any]) -> Any:
     import pyarrow as pa
 
     return pa.table(table)
+
+
+def test_a_tau_of_one_is_naive_and_small_tables_are_kept() -> None:
+    chance = np.random.default_rng(16)
+    row = np.arange(6000)
+    for values in (chance.integers(0, 100, len(row)), chance.integers(0, 5000, len(row))):
+        for agg in ("count_distinct", "mode"):
+            naive = wr.framed(values, agg, row - 9, row + 1, method="naive")
+            for tau in (0.0, 0.25, 0.9, 1.0):
+                found = wr.framed(values, agg, row - 9, row + 1, method="incremental", tau=tau)
+                np.testing.assert_array_equal(found, naive)
+
+
+def test_when_a_table_of_counts_is_flushed() -> None:
+    from windrow.kernels.papers.frame_table import NONZERO, SMALL, TAKEN, frame_table, is_worn
+
+    table = frame_table(10_000, 10, 0.25, np.dtype(np.int64))
+    for taken, nonzero, tau, worn in (
+        (SMALL, 1, 0.25, False), (SMALL + 1, 1, 0.25, True), (SMALL + 1, SMALL, 0.25, False), (1, 1, 1.0, True),
+    ):  # fmt: skip
+        table.state[TAKEN], table.state[NONZERO] = taken, nonzero
+        assert bool(is_worn.py_func(table, tau)) is worn

@@ -147,6 +147,41 @@ def test_whole_numbers_can_go_into_floats() -> None:
         sliding(whole, "sum", (3, 3), boundary="drop", out=np.empty(whole.shape, np.int64))
 
 
+@pytest.mark.parametrize("shape", [(6,), (40, 50)])
+@pytest.mark.parametrize("agg", ["min", "max", "mode", "percentile(70)", "quantile_disc(0.3)"])
+@pytest.mark.parametrize("method", ["auto", "naive"])
+def test_booleans_of_which_some_are_missing_can_be_written_into_an_array(
+    shape: tuple[int, ...], agg: str, method: str
+) -> None:
+    draw = np.random.default_rng(1)
+    mask = draw.random(shape) < 0.3
+    mask[..., :3] = True
+    values = np.ma.MaskedArray(draw.random(shape) < 0.5, mask=mask)
+    window = (2,) * len(shape)
+    expected = sliding(values, agg, window, method=method)
+    assert np.isnan(expected).any()
+    out = np.empty(shape)
+    assert sliding(values, agg, window, method=method, out=out) is out
+    np.testing.assert_array_equal(out, expected)
+    with pytest.raises(wr.DataError, match=r"which out cannot hold, got bool\. Use float64"):
+        sliding(values, agg, window, method=method, out=np.empty(shape, bool))
+
+
+@pytest.mark.parametrize("kind", [bool, np.float64])
+def test_booleans_of_which_none_is_missing_are_written_as_they_are(kind: type) -> None:
+    values = np.random.default_rng(1).random((7, 9)) < 0.5
+    out = np.empty(values.shape, kind)
+    np.testing.assert_array_equal(sliding(values, "max", (2, 3), out=out), sliding(values, "max", (2, 3)))
+
+
+def test_missing_strings_need_an_array_of_objects() -> None:
+    names = np.array(["b", "a", "c"])
+    out = np.empty(3, object)
+    assert sliding(names, "max", 2, boundary="drop", out=out).tolist() == ["b", "c", None]
+    with pytest.raises(wr.DataError, match=r"missing results are None, which out cannot hold, got .*Use object"):
+        sliding(names, "max", 2, boundary="drop", out=np.empty(3, np.dtypes.StringDType()))
+
+
 @pytest.mark.parametrize("out", [np.empty(4), np.empty(5, np.float32), [0.0] * 5, np.broadcast_to(0.0, 5)])
 def test_arrays_that_cannot_take_the_results(out: Any) -> None:
     with pytest.raises(wr.DataError, match="out must"):

@@ -34,12 +34,18 @@ NUMBERS = {
     "median": wr.median("a"),
     "count_distinct": wr.count_distinct("a"),
     "mode": wr.mode("a"),
+    "range": wr.range("a"),
+    "first": wr.first("a"),
+    "last": wr.last("a"),
+    "skew": wr.skew("a"),
+    "kurtosis": wr.kurtosis("a"),
 }
-ORDERED = {name: NUMBERS[name] for name in ("count", "count_all", "min", "max", "count_distinct", "mode")}
-TIMES = ORDERED | {name: NUMBERS[name] for name in ("percentile", "quantile_disc", "quantile_index")}
-BY_TYPE = {"string": ORDERED, "datetime": TIMES}
+COUNTED = ("count", "count_all", "count_distinct")
+PICKED = ("min", "max", "mode", "first", "last", "percentile", "quantile_disc", "quantile_index")
+ORDERED = {name: NUMBERS[name] for name in (*COUNTED, *PICKED)}
+BY_TYPE = {"string": ORDERED, "datetime": ORDERED}
 TYPES = ["float64", "float32", "int64 null", "uint8", "bool", "bool null", "datetime null", "string null"]
-ROUNDED = ("sum", "avg", "var", "std_pop", "quantile_cont", "median")
+ROUNDED = ("sum", "avg", "var", "std_pop", "quantile_cont", "median", "skew", "kurtosis")
 
 
 @st.composite
@@ -308,7 +314,7 @@ def test_storing_into_an_array_that_is_there_makes_a_version_of_it(connect: Conn
         (lambda a: a.window(i=0), wr.SchemaError, "at least one cell"),
         (lambda a: a.window(i=-2), wr.SchemaError, "at least one cell"),
         (lambda a: a.window(k=2), wr.UnknownNameError, "no such dimension"),
-        (lambda a: a.window(i=2).agg(m=wr.max("c")), wr.UnknownNameError, "no such attribute"),
+        (lambda a: a.window(i=2).agg(m=wr.max("c")), wr.UnknownNameError, "no such column"),
         (lambda a: a.window(i=2).agg(m=wr.percentile("a", 140)), wr.DataError, "between 0 and 100"),
         (lambda a: a.window(i=2).agg(), wr.DataError, "nothing to compute"),
         (lambda a: a.window(i=2).agg(m="max(a)"), wr.DataError, "not an aggregate"),

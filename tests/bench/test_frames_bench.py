@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from console.runs import done
 from windrow.bench import frames, sections
 from windrow.bench.frames_kernels import FEW, SERIES, UNIQUE, Series, table_values, worst_ratio
-from windrow.bench.frames_paper import FIGURES, RANKS, Figure, is_prime, prime_below, rank_table, ranks, shape
+from windrow.bench.frames_paper import FIGURES, RANKS, Figure, is_prime, prime_below, ranks, shape
 from windrow.bench.frames_peers import PEERS, FramePeer, frame_peers
 from windrow.bench.frames_race import (
     AUTO,
@@ -27,16 +27,17 @@ from windrow.bench.frames_race import (
     Spread,
     Way,
     check_frames,
-    clocked_race,
     frame_methods,
+    race_by_clock,
     sample_rows,
 )
 from windrow.bench.frames_scale import FULL, QUICK, FramesScale
 from windrow.bench.frames_spark import check_sums, duckdb_target
 from windrow.bench.windows_race import Contender, Pace, Result
 from windrow.bench.windows_report import Line, Table
-from windrow.console.benchmarks import FRAME_SECTIONS
+from windrow.console.commands.benchmarks import FRAME_SECTIONS
 from windrow.errors import DataError, MachineError, UnknownNameError
+from windrow.samples import rank_table
 
 PACE = Pace(rounds=2, patience=0.01, sample=0.0005)
 TINY = FramesScale(
@@ -141,7 +142,7 @@ def test_the_clock_stands_beside_processor_time(monkeypatch: pytest.MonkeyPatch)
         processor[0] += 1
         wall[0] += 3
 
-    result, clock = clocked_race([Contender("a", action, 4.0)], Pace(2, 1, 1))
+    result, clock = race_by_clock([Contender("a", action, 4.0)], Pace(2, 1, 1))
     assert (result.seconds, clock) == ({"a": 4.0}, {"a": 12.0})
 
 

@@ -20,6 +20,7 @@ from windrow.bench.report import Measurement, Report
 from windrow.bench.timing import Timings, duration, environment, fresh_process, in_turns
 from windrow.errors import MachineError, StoreError
 from windrow.model.box import Box
+from windrow.samples.cells import SCATTERED_SCHEMA
 
 FAST = Measurement("dense", "write", 0.9, "×", 0.6, detail="a | b")
 SLOW = Measurement("sparse", "box", 3.0, "%", 2, "at most")
@@ -160,12 +161,12 @@ def test_cells_are_distinct_and_unsorted(tmp_path: Path) -> None:
     assert table.num_rows == len(places) == 20_000
     assert (np.diff(table.column("time").to_numpy()) < 0).any()
     with wr.connect(tmp_path / "w", engine="local") as database:
-        array = database.create("S", storage_sparse.SCHEMA, sparse=True)
+        array = database.create("S", SCATTERED_SCHEMA, sparse=True)
         assert array.insert(folder).cells == 20_000
 
 
 def test_too_little_disk_is_refused(tmp_path: Path) -> None:
-    greedy = storage.Scale(24, 10, 10, 1, 1, 1, 10**18)
+    greedy = storage.Scale(24, 10, 10, 1, 1, 1, 10**18, storage.Batches(0, 0))
     with pytest.raises(StoreError, match="GB of disk"):
         storage._check_disk(tmp_path, greedy)
 
@@ -173,8 +174,8 @@ def test_too_little_disk_is_refused(tmp_path: Path) -> None:
 _TINY_RUN = """
 import sys
 from pathlib import Path
-from windrow.bench.storage import Scale, run_at
-run_at(Scale(72, 20_000, 50_000, 2, 20, 1, 0), Path(sys.argv[1]), print)
+from windrow.bench.storage import Batches, Scale, run_at
+run_at(Scale(72, 20_000, 50_000, 2, 20, 1, 0, Batches(100_000, 3)), Path(sys.argv[1]), print)
 """
 
 
@@ -185,7 +186,8 @@ def test_a_whole_run(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr[-2000:]
     held = json.loads((tmp_path / "report.json").read_text(encoding="utf-8"))
     judged = [row for row in held["rows"] if row["target"] is not None]
-    assert [row["subject"] for row in judged] == ["start"] * 3 + ["commit"] * 4 + ["dense"] * 2 + ["sparse"] * 2
-    assert all(row["value"] > 0 for row in held["rows"])
+    subjects = {"start": 3, "commit": 4, "batches": 21, "patches": 6, "dense": 2, "sparse": 2}
+    assert [row["subject"] for row in judged] == [name for name, count in subjects.items() for _ in range(count)]
+    assert all(row["value"] > 0 for row in held["rows"] if row["subject"] != "batches")
     assert "targets met" in done.stdout
     assert {path.name for path in tmp_path.iterdir()} <= {"report.json", "report.md", "report.png"}

@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from console.runs import done
 from windrow.bench import windows
 from windrow.bench.report import Measurement, Report
+from windrow.bench.windows_choices import CHOSEN
 from windrow.bench.windows_memory import high_water
 from windrow.bench.windows_papers import ARRAYS, PUBLISHED, Published, mean_width, measure_published, proportionality
 from windrow.bench.windows_peers import PEERS, Peer, peer_contenders
@@ -33,10 +34,10 @@ from windrow.bench.windows_race import (
     methods,
     race,
 )
-from windrow.bench.windows_report import METHOD_RATIOS, SPEED_UP, Line, Table, WindowsReport, aligned
+from windrow.bench.windows_report import METHOD_RATIOS, SPEED_UP, Line, Table, WindowsReport, align_columns
 from windrow.bench.windows_scale import FULL, QUICK, Bench, Scale
-from windrow.bench.windows_targets import spike_error, with_missing
-from windrow.console.benchmarks import SECTIONS
+from windrow.bench.windows_targets import remove_values, spike_error
+from windrow.console.commands.benchmarks import SECTIONS
 from windrow.errors import DataError, StoreError, UnknownNameError
 
 PACE = Pace(rounds=2, patience=0.01, sample=0.001)
@@ -208,7 +209,7 @@ def test_a_table_shows_the_paper_beside_ours() -> None:
 
 
 def test_aligned_tables_have_columns_of_one_width() -> None:
-    made = aligned(["a", "long title"], [["wide cell", "b"]])
+    made = align_columns(["a", "long title"], [["wide cell", "b"]])
     assert len({len(row) for row in made}) == 1
 
 
@@ -316,15 +317,15 @@ def test_too_little_disk_is_refused(tmp_path: Path) -> None:
 
 def test_a_brief_run_measures_the_ends() -> None:
     brief, whole = (bench_of(scale, (), Path()) for scale in (QUICK, FULL))
-    assert brief.chosen([1, 2, 3]) == [1, 3]
-    assert brief.chosen([1]) == [1]
-    assert whole.chosen([1, 2, 3]) == [1, 2, 3]
-    assert whole.shrunk((1000, 30)) == (1000, 30)
-    assert bench_of(TINY, (), Path()).shrunk((1000, 30)) == (50, 1)
+    assert brief.choose_cases([1, 2, 3]) == [1, 3]
+    assert brief.choose_cases([1]) == [1]
+    assert whole.choose_cases([1, 2, 3]) == [1, 2, 3]
+    assert whole.shrink_shape((1000, 30)) == (1000, 30)
+    assert bench_of(TINY, (), Path()).shrink_shape((1000, 30)) == (50, 1)
 
 
 def test_missing_values_and_spikes(tmp_path: Path) -> None:
-    problem = with_missing(Problem(np.ones((100, 100)), "sum", (3, 3)))
+    problem = remove_values(Problem(np.ones((100, 100)), "sum", (3, 3)))
     assert 0.05 < np.isnan(problem.values).mean() < 0.15
     row = spike_error(bench_of(TINY, (), tmp_path))
     assert row.met
@@ -367,7 +368,7 @@ def test_each_section_with_the_peers_there_are(section: str) -> None:
     report = windows.run_at(TINY, None, [section], lambda _: None)
     assert {table.section for table in report.tables} == {section}
     raced = {name for table in report.tables for name in table.contenders}
-    assert raced & {*METHODS, "10 % missing"}
+    assert raced & {*METHODS, "10 % missing", CHOSEN}
     assert all(took > 0 for table in report.tables for each in table.lines for took in each.result.seconds.values())
     # A small run says what it measured, not what a full one would have.
     assert not any("1,000×1,000" in text for text in (*(table.title for table in report.tables), *whats(report)))

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 import windrow as wr
-from windrow.console.session import ConsoleSession
-from windrow.console.settings import Settings
+from windrow.console.commands.settings import Settings
+from windrow.console.session.running import Console
 
 NESTED = 5000
 BAD = {
@@ -52,20 +52,20 @@ BAD = {
 
 
 @pytest.fixture(scope="module")
-def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ConsoleSession]:
+def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Console]:
     place = tmp_path_factory.mktemp("bad") / "warehouse"
     with wr.connect(place) as db:
         db.query("create A [i=1:3] <double a, int k, string t>")
         db.query("load A 1 1 'x' 2 2 'y' 3 3 'z'")
         db.query("create Missing [i=1:3] <double a>")
-    opened = ConsoleSession(Settings(db=str(place)))
+    opened = Console(Settings(db=str(place)))
     yield opened
     opened.close()
 
 
 @pytest.mark.parametrize("name", BAD)
 def test_bad_statements(
-    session: ConsoleSession,
+    session: Console,
     name: str,
     capsys: pytest.CaptureFixture[str],
     tmp_path: Path,
@@ -85,10 +85,10 @@ def test_bad_statements(
     # The session goes on, and everything is as it was.
     assert session.run_script("aggr A sum(a); list versions A;") == 0
     assert capsys.readouterr().out.splitlines()[0] == "sum_a = 6"
-    assert session.database().array("A").version == 1
+    assert session.session.database.array("A").version == 1
 
 
-def test_a_mistake_among_several_stops_the_rest(session: ConsoleSession, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_mistake_among_several_stops_the_rest(session: Console, capsys: pytest.CaptureFixture[str]) -> None:
     assert session.run_script("aggr A max(a); aggr A maxx(a); aggr A min(a)") == 1
     shown = capsys.readouterr()
     assert shown.out == "max_a = 3\n"
@@ -99,7 +99,7 @@ def test_letters_that_a_terminal_would_obey_are_not_printed(tmp_path: Path, caps
     with wr.connect(tmp_path / "w") as db:
         db.query("create T [i=1:4] <string t>")
         db.array("T").write({"t": ["\x1b[31mred", "null", "", "字"]})
-    session = ConsoleSession(Settings(db=str(tmp_path / "w")))
+    session = Console(Settings(db=str(tmp_path / "w")))
     assert session.run_script("select T") == 0
     session.close()
     assert capsys.readouterr().out.splitlines() == [

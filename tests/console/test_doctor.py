@@ -10,12 +10,15 @@ import numpy as np
 import pytest
 from packaging.requirements import Requirement
 
+import windrow as wr
 from console.runs import done, windrow
-from windrow.console import machine_checks
-from windrow.console.doctor import State
+from windrow.api.doctor import machine as machine_checks
+from windrow.api.doctor.findings import State
+from windrow.model.labels import Labels
 from windrow.storage.dense_store import DenseStore
 from windrow.storage.locks import ArrayLock
-from windrow.storage.tables import locks
+from windrow.storage.publishing import News
+from windrow.storage.tables import labels, locks
 
 
 @pytest.fixture
@@ -111,10 +114,12 @@ def test_a_store_ahead_of_the_catalog(warehouse: Path, local: Any) -> None:
 
 
 def test_a_sparse_store_ahead_of_the_catalog(warehouse: Path, local: Any) -> None:
+    from windrow.storage.delta.log import Entry
     from windrow.storage.sparse import SparseStore
 
     array = local.array("S")
-    SparseStore(array.location().path).commit(array.schema, [], [], "never published")
+    place = array.location()
+    SparseStore(place.path).commit(array.schema, place.version, Entry([], [], "never published", False))
     code, text = examine(warehouse)
     assert code == 0
     assert "S: its store is at 2, the catalog at 1" in findings(text, State.WARNING)[0]
@@ -122,7 +127,7 @@ def test_a_sparse_store_ahead_of_the_catalog(warehouse: Path, local: Any) -> Non
 
 def test_orphans_and_trash(warehouse: Path, local: Any) -> None:
     (warehouse / "arrays" / "B-0123456789ab").mkdir()
-    local.catalog.drop_array(local.catalog.array("S"))
+    local.catalog.publish(News((), dropped=[local.catalog.array("S")]))
     code, text = examine(warehouse)
     assert code == 0
     warnings = findings(text, State.WARNING)
@@ -202,3 +207,39 @@ def test_spark_really_works(warehouse: Path) -> None:
     (line,) = [line for line in text.splitlines() if line.split()[1:2] == ["Spark"]]
     assert line.startswith("ok ")
     assert "first Python job in" in line
+
+
+def test_slices_that_are_out_of_order_are_mended(local: Any) -> None:
+    array = local.create("T", "<t: float64, k: int32 null> [time=1:*:2, x=1:3:2]")
+    values = np.arange(7.0)[:, None] + np.zeros(3)
+    array.append({"t": values})
+    # As an earlier windrow left it: late slices at the end, and one day twice.
+    array.set_labels("time", np.array([f"2012-01-0{day}" for day in (4, 5, 1, 2, 6, 2, 3)], "M8[D]"))
+    _, text = examine(local.path)
+    assert "T: slices of time are out of order" in findings(text, State.WARNING)[0]
+    assert array.version == 2
+    done("doctor", "--no-spark", "--repair", "--db", local.path)
+    assert findings(examine(local.path)[1], State.WARNING) == []
+    assert array.read()["t"].values[:, 0].tolist() == [2.0, 5.0, 6.0, 0.0, 1.0, 4.0]
+    assert array.read(time="2012-01-02")["t"].values.tolist() == [[5.0, 5.0, 5.0]]
+    assert array.to_xarray().sizes["time"] == 6
+    assert int(array.chunks().cells.sum()) == 18
+    assert array.at(version=2).read()["t"].values[:, 0].tolist() == list(range(7))
+    array.append({"t": values[:1] + 9}, labels=np.array(["2012-01-07"], "M8[D]"))
+    assert array.read()["t"].values[:, 0].tolist() == [2.0, 5.0, 6.0, 0.0, 1.0, 4.0, 9.0]
+
+
+def test_labels_that_overlap_as_earlier_windrows_stored_them_can_be_read(local: Any) -> None:
+    array = local.create("T", "<t: float64> [time=1:*:2]")
+    days = np.array([f"2012-01-0{day}" for day in (1, 2, 3, 4)], "M8[D]")
+    array.append(np.arange(3.0), labels=days[:3])
+    array.append(np.arange(1.0), labels=days[3:])
+    # A file of the second to the fourth day was stored with all its labels, from the second position on.
+    with local.catalog._writer.begin() as connection:
+        old = {"start": 1, "encoded": Labels.of(days[1:]).to_bytes()}
+        connection.execute(labels.update().where(labels.c.since == 2).values(old))
+    local.close()
+    with wr.connect(local.path, engine="local") as database:
+        assert database.array("T").read()["time"].values.astype("M8[D]").tolist() == days.tolist()
+        database.array("T").append(np.arange(1.0), labels=days[:1])
+    done("doctor", "--no-spark", "--repair", "--db", local.path)

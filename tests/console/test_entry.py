@@ -13,16 +13,17 @@ from prompt_toolkit.document import Document
 
 import windrow as wr
 from windrow.api.database import Database
-from windrow.console.colouring import StatementColours, spans
-from windrow.console.commands import COMMANDS, LeaveError, run_command
-from windrow.console.completion import StatementCompleter, accepted_terminals
-from windrow.console.entry import is_ready, typed
-from windrow.console.help_texts import TOPICS, explain_topic, overview
-from windrow.console.session import ConsoleSession
-from windrow.console.settings import Settings
-from windrow.console.shell import open_history
-from windrow.language.mistakes import words_of
+from windrow.api.session.script import is_ready, spans
+from windrow.console.commands.settings import Settings
+from windrow.console.prompt.colouring import StatementColours
+from windrow.console.prompt.completion import StatementCompleter
+from windrow.console.prompt.entry import read_typed
+from windrow.console.prompt.help_texts import TOPICS, explain_topic, overview
+from windrow.console.prompt.shell import open_history
+from windrow.console.prompt.words import COMMANDS, LeaveError, run_command
+from windrow.console.session.running import Console
 from windrow.language.parser import parse
+from windrow.language.tokens import expected
 
 
 @pytest.mark.parametrize(
@@ -43,6 +44,12 @@ from windrow.language.parser import parse
         ("aggr A sum(b) by window(2,2)", True),
         ("aggr A sum(b) by window(2,2) into B", False),
         ("update A set a = 0", False),
+        ("delete from A", False),
+        ("check view V", True),
+        ("show history V", True),
+        ("refresh V", False),
+        ("create array view V as select A", False),  # a clause of the query may follow
+        ("explain create array view V as select A", True),
         ("delete from A where a > 1", False),
         ("drop A", False),
         ("drop A;", True),
@@ -65,15 +72,15 @@ def test_enter(text: str, ready: bool) -> None:
 @given(st.text(alphabet="select Afrom'\";\n-#()[]<>=1:,", max_size=60))
 def test_enter_never_fails(text: str) -> None:
     assert is_ready(text, lambda name: False) in (True, False)
-    assert text.endswith(typed(text).statement)
+    assert text.endswith(read_typed(text).statement)
     list(spans(text))
 
 
 def test_the_statement_under_the_cursor() -> None:
-    assert typed("select A; aggr B") == typed(" aggr B")
-    assert typed("import 'a;b").quote == "a;b"
-    assert typed("import 'a' into ").quote is None
-    assert typed("select 'it''s").quote == "s"
+    assert read_typed("select A; aggr B") == read_typed(" aggr B")
+    assert read_typed("import 'a;b").quote == "a;b"
+    assert read_typed("import 'a' into ").quote is None
+    assert read_typed("select 'it''s").quote == "s"
 
 
 # Completing
@@ -84,6 +91,7 @@ def database(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Database]:
     with wr.connect(tmp_path_factory.mktemp("complete") / "w") as db:
         db.query("create Alpha [i=1:3, longitude=1:3] <double warmth, double water>")
         db.query("create sparse array Beta <int wind> [i=1:3]")
+        db.query("create array view Gamma as select max(wind) as highest from Beta window (i 2)")
         yield db
 
 
@@ -98,16 +106,25 @@ def offers(database: Database | None, text: str, after: str = "") -> list[str]:
         ("sel", ["select"]),
         ("SEL", ["select"]),
         ("aggr Al", ["Alpha"]),
-        ("describe ", ["Alpha", "Beta"]),
+        ("describe ", ["Alpha", "Beta", "Gamma"]),
         ("select wa from Alpha whe", ["where"]),
         ("select * from Alpha where lon", ["longitude"]),
-        ("select * from Beta where w", ["week(", "wind"]),
+        ("select * from Beta where w", ["wavg(", "week(", "wind"]),
         ("aggr Alpha percen", ["percentile("]),
         ("aggr Alpha max(warmth) by reg", ["regrid"]),
         ("select A; desc", ["describe"]),
         ("select max(warmth) from Alpha window (i cen", ["centred"]),
         ("select warmth from Alpha wh", ["where"]),
         ("hel", ["help"]),
+        ("refresh Gam", ["Gamma"]),
+        ("select * from Gamma where hig", ["highest"]),
+        ("refresh Gamma ", ["full"]),
+        ("drop Beta cas", ["cascade"]),
+        ("create array view V with (ma", ["maintain"]),
+        ("create view V deferred with (", ["chunks", "maintain", "on_failure", "store", "strategy"]),
+        ("create view V with (chunks = 'i=3', on_failure = ", ["refuse", "stale"]),
+        ("create view V with (store = c", ["cells"]),
+        ("create view V with (store = cells) as sel", ["select"]),
         ("\\", ["\\d", "\\i", "\\timing"]),
         ("select warmth from Alpha limit ", []),
     ],
@@ -118,7 +135,7 @@ def test_tab(database: Database, text: str, wanted: list[str]) -> None:
 
 
 def test_attributes_of_the_arrays_that_are_named(database: Database) -> None:
-    assert offers(database, "select wa", " from Alpha") == ["warmth", "water"]
+    assert offers(database, "select wa", " from Alpha") == ["warmth", "water", "wavg("]
     assert offers(database, "select wi", " from Alpha") == []
     assert offers(database, "select wi", " from Beta") == ["wind"]
     assert offers(None, "select wi") == []
@@ -170,10 +187,12 @@ def test_colouring_waits_for_the_language_and_keeps_the_text() -> None:
 
 
 def test_help_knows_every_statement() -> None:
-    first = {word for terminal in accepted_terminals("") or () for word in words_of(terminal)}
+    begun = expected("")
+    assert begun is not None
+    first = set(begun.words)
     forms = {"aggregate", "apply", "between", "filter", "project", "regrid", "scan", "window"}
     assert {"select", "load", "plot"} <= first
-    for word in first - forms - {"refresh"}:
+    for word in first - forms:
         assert "For example" in explain_topic(word), word
     assert "Did you mean 'select'" in explain_topic("selct")
     assert all(name in overview(COMMANDS) for name in (*TOPICS, *COMMANDS))
@@ -185,17 +204,17 @@ def test_examples_of_help_are_statements(example: str) -> None:
 
 
 def test_commands(database: Database, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    session = ConsoleSession(Settings(db=database.path))
+    session = Console(Settings(db=database.path))
     assert not run_command("select Alpha", session)
     assert run_command("\\d", session)
     assert "Alpha  dense" in capsys.readouterr().out
     assert run_command("\\d Beta;", session)
     assert "sparse" in capsys.readouterr().out
     script = tmp_path / "s.wql"
-    script.write_text("list views;\nselect Gamma")
+    script.write_text("list views;\nselect Delta")
     assert run_command(f"\\i {script}", session)
     shown = capsys.readouterr()
-    assert shown.out == "none\n"
+    assert "Gamma  fresh" in shown.out
     assert shown.err.startswith(f"error: {script}, line 2: no such array")
     for wrong, said in (("\\i", "which file"), ("\\x", "no such command"), (f"\\i {tmp_path}/none", "no such file")):
         assert run_command(wrong, session)

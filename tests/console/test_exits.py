@@ -19,8 +19,8 @@ from click.testing import CliRunner
 
 import windrow as wr
 from console.runs import PROCESS, environment, process
+from windrow.console.commands.settings import common_options
 from windrow.console.main import Commands
-from windrow.console.settings import common_options
 
 HEAVY = ("numpy", "pandas", "xarray", "zarr", "pyarrow", "pyspark", "icechunk", "deltalake", "sqlalchemy", "rich")
 

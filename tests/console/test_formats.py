@@ -19,8 +19,9 @@ from hypothesis import strategies as st
 
 import windrow as wr
 from console.runs import done, windrow
-from windrow.console import formats
-from windrow.console.formats import _slabs, write_query
+from windrow.api import results
+from windrow.api.results import row_slabs
+from windrow.console.render.formats import write_query
 from windrow.model.box import Box
 
 DAYS = np.array(["2012-01-01", "2012-01-02", "2012-01-03"], "datetime64[D]")
@@ -139,8 +140,8 @@ def test_slabs_follow_one_another_in_row_major_order(data: st.DataObject) -> Non
     box = Box(tuple(lo), tuple(start + extent - 1 for start, extent in zip(lo, shape, strict=True)))
     limit = data.draw(st.integers(1, 40))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(formats, "_CELLS_AT_ONCE", limit)
-        parts = list(_slabs(box, chunk))
+        patch.setattr(results, "_CELLS_AT_ONCE", limit)
+        parts = list(row_slabs(box, chunk))
     assert all(part.size <= limit for part in parts)
     assert [*itertools.chain(*map(_places, parts))] == [*_places(box)]
 
@@ -154,6 +155,6 @@ def test_results_do_not_depend_on_slabs(warehouse: Path, monkeypatch: pytest.Mon
         query = db.query("select T")
         whole, parts = io.BytesIO(), io.BytesIO()
         assert write_query(query, "csv", whole) == 12
-        monkeypatch.setattr(formats, "_CELLS_AT_ONCE", 3)
+        monkeypatch.setattr(results, "_CELLS_AT_ONCE", 3)
         assert write_query(query, "csv", parts) == 12
     assert whole.getvalue() == parts.getvalue()

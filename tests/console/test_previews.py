@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 import windrow as wr
 from conftest import Connect
-from windrow.console.pictures import Picture, picture
-from windrow.console.previews import HEIGHT, _averaged, preview
+from windrow.console.render.pictures import Picture, picture
+from windrow.console.render.previews import HEIGHT, _average, preview
 
 
 def drawn(
@@ -29,7 +29,7 @@ def test_maps_are_averaged(data: st.DataObject) -> None:
     values = np.array(
         [[data.draw(st.sampled_from([0.0, 1.0, 7.5, np.nan])) for _ in range(columns)] for _ in range(rows)]
     )
-    found = _averaged(values, *size)
+    found = _average(values, *size)
     assert found.shape == size
     for place in np.ndindex(*size):
         parts = []

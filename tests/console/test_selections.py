@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from windrow.console.selections import parse_selection, selections
+from windrow.console.commands.selections import parse_selection, selections
 
 
 @pytest.mark.parametrize(

@@ -9,9 +9,9 @@ import time
 import pytest
 
 from conftest import Connect
-from windrow.console import stopping
-from windrow.console.notices import SPARK_STARTS, Notices
-from windrow.console.stopping import run_stoppable
+from windrow.console.session import stopping
+from windrow.console.session.notices import SPARK_STARTS, Notices
+from windrow.console.session.stopping import run_stoppable
 from windrow.errors import CancelledError, DataError
 from windrow.execution.executor import Job
 

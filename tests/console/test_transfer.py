@@ -13,7 +13,7 @@ import xarray as xr
 
 import windrow as wr
 from console.runs import done, windrow
-from windrow.bench.fields import temperature_field
+from windrow.samples import temperature_field
 
 
 @pytest.fixture
@@ -76,7 +76,7 @@ def test_variables_are_chosen_and_names_come_from_files(here: Path, field: xr.Da
 def test_export_of_a_part(here: Path, field: xr.Dataset) -> None:
     field.assign(u=field["t"] * 2).to_netcdf("t.nc", engine="h5netcdf")
     done("import", "t.nc")
-    select = ["--select", "time=2012-01-02:2012-01-04", "--select", "lat=-90:0.0", "--select", "lon=2:3"]
+    select = ["--select", "time=2012-01-02:2012-01-04", "--select", "lat=-90:0", "--select", "cell(lon)=2:3"]
     done("export", "t", "part.nc", "--attributes", "u", *select)
     with xr.open_dataset("part.nc", engine="h5netcdf") as part:
         assert list(part.data_vars) == ["u"]

@@ -14,18 +14,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from conftest import Connect
-from windrow.console.grids import Axis, Column, matrix, table
-from windrow.console.values import (
+from windrow.console.render.grids import Axis, Column, matrix, table
+from windrow.console.render.values import (
     MISSING,
     column_texts,
     display_width,
     number_text,
     on_points,
-    shortened,
+    shorten,
     text_text,
     texts,
 )
-from windrow.console.viewing import Limits, table_view, view
+from windrow.console.session.viewing import Limits, table_view, view
 
 
 def shown(query: Any, rows: int = 40, width: int | None = 100) -> str:
@@ -73,7 +73,7 @@ def test_texts_are_one_line_and_not_taken_for_missing(text: str) -> None:
 
 @given(st.text(), st.integers(2, 20))
 def test_shortened_texts_fit(text: str, width: int) -> None:
-    found = shortened(text, width)
+    found = shorten(text, width)
     assert display_width(found) <= width
     assert found == text or (found.endswith("…") and text.startswith(found[:-1]))
 
@@ -215,9 +215,9 @@ def test_nothing(connect: Connect, tmp_path: Path) -> None:
 @given(st.data())
 def test_sparse_cells_come_in_the_order_of_coordinates(data: st.DataObject) -> None:
     """Block after block, with the first ones kept; the twin sorts everything."""
-    from windrow.console.viewing import _slabs
     from windrow.model.box import Box
     from windrow.model.notation import parse_schema
+    from windrow.operations.query.bound_query import _slabs
 
     chunk = data.draw(st.integers(1, 7))
     lo = data.draw(st.integers(-5, 5))

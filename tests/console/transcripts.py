@@ -9,10 +9,10 @@ from collections import deque
 from pathlib import Path
 from typing import Any
 
-from windrow.console.commands import LeaveError, run_command
-from windrow.console.load import ask_rows
-from windrow.console.session import ConsoleSession
-from windrow.console.settings import Settings
+from windrow.console.commands.settings import Settings
+from windrow.console.prompt.words import LeaveError, run_command
+from windrow.console.session.load import ask_rows
+from windrow.console.session.running import Console
 
 _TYPED = re.compile(r"(?P<prompt>windrow\*?> |    \.\.\.> |\d+ of \d+ values> )(?P<text>.*)")
 
@@ -22,7 +22,7 @@ class Replay:
 
     def __init__(self, warehouse: Path) -> None:
         self._lines: deque[str] = deque()
-        self.session = ConsoleSession(Settings(db=str(warehouse)), ask_rows=self._ask_rows)
+        self.session = Console(Settings(db=str(warehouse)), ask_rows=self._ask_rows)
 
     def run(self, transcript: str) -> str:
         """The transcript as it is printed now."""
@@ -46,8 +46,8 @@ class Replay:
             if not run_command(text, self.session):
                 self.session.run_script(text)
 
-    def _ask_rows(self, database: Any, statement: Any) -> Any:
-        return ask_rows(database, statement, self._row, print)
+    def _ask_rows(self, array: Any) -> list[Any]:
+        return ask_rows(array, self._row, print)
 
     def _row(self, prompt: str) -> str:
         while self._lines:

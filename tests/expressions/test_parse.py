@@ -24,6 +24,7 @@ from windrow.expressions.nodes import (
 )
 from windrow.language.expression import LONGEST, ExpressionSyntaxError, parse_expression
 from windrow.language.pointing import caret
+from windrow.plan.names import KEYWORDS
 
 from .trees import any_tree
 
@@ -200,6 +201,19 @@ def test_reserved_words_are_the_grammar_s() -> None:
         assert str(Column(word)) == f'"{word}"'
         with pytest.raises(ExpressionSyntaxError, match=f"got '{word}'"):
             parse_expression(f"A.{word}")
+
+
+@given(st.from_regex(r"[A-Za-z_][A-Za-z0-9_]{0,8}", fullmatch=True) | st.sampled_from(sorted(KEYWORDS | RESERVED)))
+def test_names_need_no_parser_and_mean_the_same(name: str) -> None:
+    """A name alone is not given to the parser; in parentheses it is."""
+    for text in (name, name.upper()):
+        try:
+            wanted = parse_expression(f"({text})")
+        except ExpressionError:
+            with pytest.raises(ExpressionError):
+                parse_expression(text)
+        else:
+            assert parse_expression(text) == wanted
 
 
 def test_nodes_refuse_what_cannot_be() -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from windrow.errors import FileFormatError, MachineError
 from windrow.formats import registry
-from windrow.formats.registry import FileFormat, format_of, formats, lazily, register
+from windrow.formats.registry import FileFormat, format_of, formats, import_lazily, register
 
 
 @pytest.fixture(autouse=True)
@@ -62,7 +62,7 @@ def test_a_missing_package_is_named(package: str, monkeypatch: pytest.MonkeyPatc
 
 
 def test_register() -> None:
-    fits = FileFormat("fits", (".fits",), open_grid=lazily("windrow.formats.nowhere", "open_grid"))
+    fits = FileFormat("fits", (".fits",), open_grid=import_lazily("windrow.formats.nowhere", "open_grid"))
     register(fits)
     register(fits)
     assert format_of("a.fits") is fits

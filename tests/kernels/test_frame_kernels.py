@@ -14,21 +14,15 @@ import frame_oracle
 import windrow as wr
 from windrow.aggregates.frames import Column, Frames, evaluate_frames
 from windrow.errors import DataError
-from windrow.kernels import frame_methods, frame_mode, frame_spans, frame_tiny
-from windrow.kernels.frame_bitset import bitset_select
-from windrow.kernels.frame_codes import previous_close, previous_near, previous_rows, span_of
-from windrow.kernels.frame_distinct import distinct_frames
-from windrow.kernels.frame_family import family_of
-from windrow.kernels.frame_mode import mode_frames
-from windrow.kernels.frame_order import best_path, count_moves, order_by
-from windrow.kernels.frame_ranges import fold_ranges
-from windrow.kernels.frame_select import counter_select, select_frames
-from windrow.kernels.frame_spans import Spans, spans_of, survey
-from windrow.kernels.frame_survey import survey_one, survey_several
-from windrow.kernels.frame_user import user_frames
-from windrow.kernels.frame_wavelet import wavelet_select
-from windrow.kernels.ranks import cont_ranks, disc_ranks
-from windrow.kernels.user import StateFunctions
+from windrow.kernels import tiny
+from windrow.kernels.counting.codes import previous_close, previous_near, previous_rows
+from windrow.kernels.frames import spans as frame_spans
+from windrow.kernels.frames.family import family_of
+from windrow.kernels.frames.paths import best_path, count_moves, order_by
+from windrow.kernels.frames.spans import Spans, spans_of, survey
+from windrow.kernels.frames.survey import survey_one, survey_several
+from windrow.kernels.user.frames import user_frames
+from windrow.kernels.user.windows import StateFunctions
 
 AGGREGATES: list[tuple[str, float | None]] = [
     ("count", None), ("sum", None), ("avg", None), ("var", None), ("std", None), ("var_pop", None), ("std_pop", None),
@@ -47,7 +41,7 @@ FRAME_KINDS = ("sliding", "one length", "growing", "jumping", "arbitrary", "whol
 @pytest.fixture
 def compiled(monkeypatch: pytest.MonkeyPatch) -> None:
     """Compiled code even where there is next to nothing to do."""
-    monkeypatch.setattr(frame_methods, "is_tiny", lambda spans: False)
+    monkeypatch.setattr(tiny, "MOST_CELLS", 0)
 
 
 @st.composite
@@ -130,7 +124,7 @@ def test_all_methods_agree_with_brute_force(
     for method in ("auto", "compiled", *methods):
         with pytest.MonkeyPatch.context() as patch:
             if method == "compiled":
-                patch.setattr(frame_methods, "is_tiny", lambda spans: False)
+                patch.setattr(tiny, "MOST_CELLS", 0)
                 patch.setattr(frame_spans, "COMPILED", 0)
             found = evaluate_frames(
                 {"x": as_array(values)},
@@ -160,37 +154,6 @@ def problems(draw: st.DrawFn) -> tuple[np.ndarray[Any, Any], Spans]:
     if draw(st.booleans()):
         cut = np.sort(random.integers(0, rows + 1, (2, count)), 0)
     return values, spans_of(lo, hi, rows, None if cut is None else (cut[0], cut[1]))
-
-
-@given(problems())
-def test_each_way_to_select_agrees(problem: tuple[np.ndarray[Any, Any], Spans]) -> None:
-    values, spans = problem
-    filled = spans.sizes > 0
-    path, close = best_path(spans), span_of(values)
-    for ranks in (cont_ranks(0.5, spans.most), disc_ranks(0.8, spans.most)):
-        outcome = frame_tiny.tiny_frames("select", values, spans, ranks)
-        expected = (outcome.reals if ranks.interpolates else outcome.exact)[filled]
-        floats = values.astype(np.float64)
-        np.testing.assert_array_equal(select_frames(values, spans, ranks)[filled], expected)
-        np.testing.assert_array_equal(wavelet_select(floats, spans, ranks)[filled], expected)
-        np.testing.assert_array_equal(bitset_select(floats, spans, path.order, ranks)[filled], expected)
-        if close is not None:
-            np.testing.assert_array_equal(counter_select(values, close, spans, path, ranks)[filled], expected)
-
-
-@given(problems())
-def test_each_way_to_count_and_to_fold_agrees(problem: tuple[np.ndarray[Any, Any], Spans]) -> None:
-    values, spans = problem
-    filled = spans.sizes > 0
-    expected = frame_tiny.tiny_frames("mode", values, spans)
-    np.testing.assert_array_equal(distinct_frames(values, spans), np.where(filled, expected.reals, 0))
-    for few in (-1, frame_mode.FEW):
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(frame_mode, "FEW", few)
-            np.testing.assert_array_equal(mode_frames(values, spans)[filled], expected.exact[filled])
-    for operation in ("sum", "min", "max"):
-        want = frame_tiny.tiny_frames(operation, values, spans).exact[filled]
-        np.testing.assert_array_equal(fold_ranges(operation, values, spans)[filled], want)
 
 
 @given(problems())

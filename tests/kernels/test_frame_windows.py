@@ -9,16 +9,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from windrow.kernels import frame_mode, frame_select, frame_spans, frame_tiny
-from windrow.kernels.frame_codes import span_of
-from windrow.kernels.frame_counts import counted_frames
-from windrow.kernels.frame_distinct import distinct_frames
-from windrow.kernels.frame_family import family_of
-from windrow.kernels.frame_mode import mode_frames
-from windrow.kernels.frame_order import best_path
-from windrow.kernels.frame_select import counter_select, select_frames
-from windrow.kernels.frame_spans import Spans, Windows, spans_of, survey
-from windrow.kernels.ranks import cont_ranks, disc_ranks
+from windrow.kernels.contract.ranks import DISC, cont_ranks
+from windrow.kernels.frames import spans as frame_spans
+from windrow.kernels.frames import tiny as frame_tiny
+from windrow.kernels.frames.family import family_of
+from windrow.kernels.frames.methods import choose_frames, frame_outcome
+from windrow.kernels.frames.spans import Spans, Windows, spans_of, survey
+from windrow.kernels.papers.frame_counts import count_frames
 
 
 @st.composite
@@ -76,18 +73,13 @@ def test_windows_of_few_values_side_by_side(data: st.DataObject) -> None:
     lo = np.arange(rows) - data.draw(st.integers(-5, width))
     spans = spans_of(lo, lo + width, rows)
     filled = spans.sizes > 0
-    path, close = best_path(spans), span_of(values)
-    assert close is not None
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(frame_mode, "LONGEST", 0)
-        modes = mode_frames(values, spans)
-    np.testing.assert_array_equal(
-        modes[filled], counted_frames("mode", values, spans, 0.25, reuses=False).exact[filled]
-    )
+    modes = frame_outcome("mode", values, spans, strategy="lanes").exact
+    np.testing.assert_array_equal(modes[filled], count_frames("mode", values, spans, 0.25, reuses=False).exact[filled])
     share = data.draw(st.sampled_from([0.0, 0.1, 0.5, 1.0]))
-    for ranks in (cont_ranks(share, spans.most), disc_ranks(share, spans.most)):
-        found = select_frames(values, spans, ranks)
-        expected = counter_select(values, close, spans, path, ranks)
+    for ranks in (cont_ranks(share, spans.most), DISC.table(share, spans.most)):
+        strategy = "lanes" if abs(low) < 2**52 else "windows"
+        outcomes = [frame_outcome("select", values, spans, ranks, strategy=name) for name in (strategy, "counters")]
+        found, expected = (one.reals if ranks.interpolates else one.exact for one in outcomes)
         assert found.dtype == expected.dtype
         np.testing.assert_array_equal(found[filled], expected[filled])
 
@@ -100,26 +92,22 @@ def test_windows_that_are_wider_than_the_table(width: int) -> None:
     filled = spans.sizes > 0
     ranks = cont_ranks(0.5, spans.most)
     plain = frame_tiny.tiny_frames("mode", values, spans)
-    np.testing.assert_array_equal(mode_frames(values, spans)[filled], plain.exact[filled])
-    np.testing.assert_array_equal(distinct_frames(values, spans)[filled], plain.reals[filled])
+    np.testing.assert_array_equal(frame_outcome("mode", values, spans).exact[filled], plain.exact[filled])
+    np.testing.assert_array_equal(frame_outcome("distinct", values, spans).reals[filled], plain.reals[filled])
     medians = frame_tiny.tiny_frames("select", values, spans, ranks).reals
-    np.testing.assert_array_equal(select_frames(values, spans, ranks)[filled], medians[filled])
+    np.testing.assert_array_equal(frame_outcome("select", values, spans, ranks).reals[filled], medians[filled])
 
 
-def test_which_windows_are_counted_side_by_side(monkeypatch: pytest.MonkeyPatch) -> None:
-    values = np.arange(9_000) * 7 % 120
-    taken = []
-    for module, name in ((frame_mode, "lane_modes"), (frame_select, "lane_select")):
-        monkeypatch.setattr(module, name, lambda *given, name=name: taken.append((name, given[3])))
-    lo = np.arange(9_000)
-    for width in (2, 40, 1024, 2000, 5000):
-        spans = spans_of(lo, lo + width, 9_000)
-        mode_frames(values, spans)
-        select_frames(values, spans, cont_ranks(0.5, width))
-    assert taken == [
-        ("lane_select", 2), ("lane_modes", 40), ("lane_select", 40), ("lane_modes", 1024), ("lane_select", 1024),
-        ("lane_modes", 2000),
-    ]  # fmt: skip
+def test_few_values_are_counted_side_by_side_in_windows_that_are_neither_too_few_nor_too_long() -> None:
+    values = np.arange(90_000) * 7 % 100
+    lo = np.arange(90_000)
+
+    def chosen(operation: str, width: int) -> str:
+        spans = spans_of(lo, lo + width, len(values))
+        return choose_frames(operation, values, spans, cont_ranks(0.5, width) if operation == "select" else None).name
+
+    assert [chosen("mode", width) for width in (2, 40, 1024, 5000)] == ["short", "lanes", "lanes", "counters"]
+    assert [chosen("select", width) for width in (40, 200, 5000)] == ["lanes", "lanes", "counters"]
 
 
 @given(st.data())
@@ -131,4 +119,6 @@ def test_modes_of_short_windows(data: st.DataObject) -> None:
     spans = spans_of(lo, lo + width, rows)
     expected = frame_tiny.tiny_frames("mode", values, spans).exact
     filled = spans.sizes > 0
-    np.testing.assert_array_equal(mode_frames(values, spans)[filled], expected[filled])
+    if width <= 31 and spans.offsets is not None:
+        modes = frame_outcome("mode", values, spans, strategy="short").exact
+        np.testing.assert_array_equal(modes[filled], expected[filled])

@@ -11,13 +11,14 @@ from typing import Any
 
 import pytest
 
-from windrow.kernels import jit, warm
-from windrow.kernels.sweep import Sweep
+from windrow.kernels import warm
+from windrow.kernels.compiler import jit
+from windrow.kernels.contract.sweeps import Sweep
 
 DOUBLER = """
 import sys
 import numpy as np
-from windrow.kernels.jit import inner, kernel
+from windrow.kernels.compiler.jit import inner, kernel
 
 @inner
 def twice(number):
@@ -74,10 +75,12 @@ def test_code_that_cannot_be_written_is_still_run(tmp_path: Path, monkeypatch: p
 
 
 def test_code_depends_on_all_modules_it_uses() -> None:
-    importlib.import_module("windrow.kernels.scan_strip")  # which is loaded only when it is needed
-    used = jit._used("windrow.kernels.scan_strip", set())
-    assert {f"windrow.kernels.{name}" for name in ("scan_strip", "scan_rows", "scan_code", "addresses")} <= used
-    assert "windrow.kernels.bitset" not in used
+    importlib.import_module("windrow.kernels.scans.strip")  # which is loaded only when it is needed
+    used = jit._used("windrow.kernels.scans.strip", set())
+    assert {
+        f"windrow.kernels.{name}" for name in ("scans.strip", "scans.rows", "scans.loops", "compiler.addresses")
+    } <= used
+    assert "windrow.kernels.order.bitset" not in used
 
 
 def test_warming_tells_how_far_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -85,7 +88,8 @@ def test_warming_tells_how_far_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("_scans", "_selections", "_networks", "_frames"):
         jobs = [warm.Job(f"{name} {k}", lambda name=name: done.append(name)) for k in range(2)]  # type: ignore[misc]
         monkeypatch.setattr(warm, name, lambda jobs=jobs: jobs)
-    monkeypatch.setattr(warm, "_simple_methods", list)
+    for name in ("_simple_methods", "_shapes", "_joins", "_states"):
+        monkeypatch.setattr(warm, name, list)
     told: list[Any] = []
     assert warm.warm(lambda *step: told.append(step)) == 8
     assert len(done) == 8

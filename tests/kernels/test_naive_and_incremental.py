@@ -15,13 +15,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from windrow.errors import DataError
-from windrow.kernels.counters import counted_windows
-from windrow.kernels.fast import fast_windows
-from windrow.kernels.geometry import most_cells, sweep_axis
-from windrow.kernels.incremental import incremental_windows
+from windrow.kernels.contract.geometry import most_cells, sweep_axis
+from windrow.kernels.contract.ranks import cont_ranks, percentile_ranks
+from windrow.kernels.contract.sweeps import AnySweep, Sweep, VariableSweep
+from windrow.kernels.counting.counters import count_windows
 from windrow.kernels.naive import naive_windows
-from windrow.kernels.ranks import cont_ranks, percentile_ranks
-from windrow.kernels.sweep import AnySweep, Sweep, VariableSweep
+from windrow.kernels.papers.incremental import incremental_windows
+from windrow.kernels.scans.operations import scan_windows
 from windrow.kernels.tiny import tiny_windows
 
 METHODS: list[Callable[..., Any]] = [naive_windows, incremental_windows, tiny_windows]
@@ -138,7 +138,7 @@ def test_every_window_is_right(run: Any, operation: str, problem: tuple[Any, Any
 @settings(max_examples=60)
 @given(problem=problems())
 def test_counters_are_right(operation: str, problem: tuple[Any, Any, list[AnySweep]]) -> None:
-    check(counted_windows, operation, problem)
+    check(count_windows, operation, problem)
 
 
 @pytest.mark.parametrize("run", METHODS, ids=["naive", "incremental", "tiny"])
@@ -174,7 +174,7 @@ def test_the_widest_window_is_swept() -> None:
     assert sweep_axis((3, 20), [Sweep(0, 3, 0, 8), Sweep(0, 20, 0, 4)]) == 1
 
 
-@pytest.mark.parametrize("run", [*METHODS, fast_windows], ids=["naive", "incremental", "tiny", "fast"])
+@pytest.mark.parametrize("run", [*METHODS, scan_windows], ids=["naive", "incremental", "tiny", "scan"])
 @pytest.mark.parametrize("spike", [1.5, 1e16, math.inf])
 @pytest.mark.parametrize("level", [0.0, 1.0, 300.0, 1e9])
 def test_squares_stay_accurate_far_from_a_spike_and_from_zero(run: Any, spike: float, level: float) -> None:

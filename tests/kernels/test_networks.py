@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from windrow.kernels.emit import NetworkCode
-from windrow.kernels.networks import Network
-from windrow.kernels.tiles import Tile, TileNetwork
+from windrow.kernels.order.network_code import NetworkCode
+from windrow.kernels.order.networks import Network
+from windrow.kernels.order.tiles import Tile, TileNetwork
 
 
 def run(network: Network, inputs: Sequence[Any]) -> list[Any]:
@@ -80,7 +80,7 @@ def test_sharing_saves_most_of_the_work() -> None:
 
 
 def test_code_is_found_again(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    from windrow.kernels import machine_code
+    from windrow.kernels.compiler import machine_code
 
     code = NetworkCode(Tile((4, 1), (2, 1), (1, 1)), 1, 2, 32, 1, 32, 4)
     monkeypatch.setattr(machine_code, "_cache_directory", lambda: tmp_path)
@@ -97,7 +97,7 @@ def test_code_is_found_again(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_code_survives_a_directory_that_cannot_be_written(monkeypatch: pytest.MonkeyPatch) -> None:
-    from windrow.kernels import machine_code
+    from windrow.kernels.compiler import machine_code
 
     monkeypatch.setattr(machine_code, "_cache_directory", lambda: None)
     monkeypatch.setattr(machine_code, "_loaded", {})
@@ -107,7 +107,7 @@ def test_code_survives_a_directory_that_cannot_be_written(monkeypatch: pytest.Mo
 
 
 def test_damaged_code_is_compiled_again(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    from windrow.kernels import machine_code
+    from windrow.kernels.compiler import machine_code
 
     monkeypatch.setattr(machine_code, "_cache_directory", lambda: tmp_path)
     monkeypatch.setattr(machine_code, "_loaded", {})

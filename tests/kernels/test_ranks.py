@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from windrow.errors import DataError
-from windrow.kernels.ranks import cont_ranks, disc_ranks, index_ranks, percentile_ranks
+from windrow.kernels.contract.ranks import DISC, INDEX, cont_ranks, percentile_ranks
 
 shares = st.one_of(
     st.sampled_from([0.0, 0.1, 0.3, 0.5, 0.7, 0.9, 1.0, 1 / 3, 5e-324]),
@@ -32,7 +32,7 @@ def test_percentile_is_the_nearest_rank(percent: float, most: int) -> None:
 @given(shares, st.integers(0, 200))
 def test_quantiles_follow_their_definitions(share: float | Fraction, most: int) -> None:
     exact = Fraction(str(share))
-    disc, index, cont = disc_ranks(share, most), index_ranks(share, most), cont_ranks(share, most)
+    disc, index, cont = DISC.table(share, most), INDEX.table(share, most), cont_ranks(share, most)
     for count in range(1, most + 1):
         # percentile_disc: the first value whose cumulative distribution reaches the share.
         assert disc.lower[count] == next(k for k in range(count) if Fraction(k + 1, count) >= exact)
@@ -46,7 +46,7 @@ def test_decimals_mean_what_was_typed() -> None:
     # In doubles 0.3 is a little less than three tenths, and 29 / 100 * 100 is less than 29.
     assert percentile_ranks(0.3, 1000).lower[1000] == 3
     assert percentile_ranks(29, 100).lower[100] == 29
-    assert disc_ranks(0.7, 10).lower[10] == 6
+    assert DISC.table(0.7, 10).lower[10] == 6
 
 
 def test_cont_ranks_agree_with_numpy() -> None:

@@ -12,9 +12,12 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from windrow.kernels.scan_code import Merge
-from windrow.kernels.scan_divide import divide
-from windrow.kernels.scans import (
+from windrow.kernels.compiler.vectors import vector_bytes
+from windrow.kernels.contract.sweeps import Sweep
+from windrow.kernels.scans.divide import divide
+from windrow.kernels.scans.loops import Merge
+from windrow.kernels.scans.widening import widening
+from windrow.kernels.scans.windows import (
     averages_directly,
     window_average,
     window_count,
@@ -22,9 +25,6 @@ from windrow.kernels.scans import (
     window_min,
     window_total,
 )
-from windrow.kernels.sweep import Sweep
-from windrow.kernels.vectors import vector_bytes
-from windrow.kernels.widening import widening
 
 FLOATS = ("float64", "float32")
 WHOLE = ("int64", "int32", "int16", "uint8")

@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from numba import njit
 
 from windrow.errors import DataError
-from windrow.kernels.scan_merge import merge_scan
-from windrow.kernels.scans import (
+from windrow.kernels.contract.sweeps import Sweep
+from windrow.kernels.scans.widening import widening
+from windrow.kernels.scans.windows import (
     extents,
     window_count,
     window_max,
@@ -23,8 +23,6 @@ from windrow.kernels.scans import (
     window_sum,
     window_sum_squares,
 )
-from windrow.kernels.sweep import Sweep
-from windrow.kernels.widening import widening
 
 
 def windows(values: Any, sweeps: list[Sweep]) -> Iterator[tuple[tuple[int, ...], list[Any]]]:
@@ -223,25 +221,3 @@ def test_results_can_be_written_into_an_array() -> None:
     assert out.tolist() == [1.0, 3.0, 5.0, 7.0, 4.0]
     with pytest.raises(ValueError, match="contiguous float64 array of shape"):
         window_sum(np.arange(5.0), [Sweep(0, 4, 0, 1)], out)
-
-
-@njit
-def merge_moments(a: Any, b: Any) -> Any:
-    """Chan's merge of (count, mean, sum of squared deviations)."""
-    count = a[0] + b[0]
-    if count == 0:
-        return (0, 0.0, 0.0)
-    apart = b[1] - a[1]
-    return (count, a[1] + apart * b[0] / count, a[2] + b[2] + apart * apart * a[0] * b[0] / count)
-
-
-@given(problems(NUMBERS))
-def test_merges_of_others(problem: tuple[Any, list[Sweep]]) -> None:
-    values, sweeps = problem
-    states = (np.ones(values.shape, np.int64), values, np.zeros_like(values))
-    counts, means, deviations = merge_scan(states, sweeps, merge_moments, (0, 0.0, 0.0))
-    for index, cells in windows(values, sweeps):
-        assert counts[index] == len(cells)
-        mean = math.fsum(cells) / len(cells) if cells else 0.0
-        assert means[index] == pytest.approx(mean, abs=1e-9)
-        assert deviations[index] == pytest.approx(math.fsum((cell - mean) ** 2 for cell in cells), abs=1e-7)

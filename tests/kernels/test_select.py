@@ -12,13 +12,23 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from windrow.errors import DataError
-from windrow.kernels import bitset, lane_plans
-from windrow.kernels.ranks import RankTable, cont_ranks, disc_ranks, index_ranks, percentile_ranks
-from windrow.kernels.select import explain_select, window_select
-from windrow.kernels.sweep import Sweep
+from windrow.errors import DataError, UnknownNameError
+from windrow.kernels.contract.ranks import DISC, INDEX, RankTable, cont_ranks, percentile_ranks
+from windrow.kernels.contract.sweeps import Sweep
+from windrow.kernels.order import bitset, lane_plans
+from windrow.kernels.windows import choose_windows, compute_windows
 
-STRATEGIES = ("auto", "direct", "series", "rows", "bitset")
+STRATEGIES = ("direct", "series", "rows", "bitset")
+
+
+def window_select(
+    values: Any, sweeps: list[Sweep], ranks: RankTable, out: Any = None, *, valid: Any = None, strategy: str = "direct"
+) -> Any:
+    return compute_windows("select", values, valid, sweeps, ranks, out, strategy)
+
+
+def plan_select(shape: tuple[int, ...], dtype: Any, sweeps: list[Sweep], ranks: RankTable) -> str:
+    return str(choose_windows("select", shape, dtype, sweeps, ranks))
 
 
 def expected(values: Any, sweeps: list[Sweep], ranks: RankTable, missing: Any = None) -> list[Any]:
@@ -50,11 +60,11 @@ def answer(window: list[Any], ranks: RankTable) -> Any:
 
 def plain(selection: Any) -> list[Any]:
     """Results as a list, None where there is none."""
-    values = selection.values
+    values = selection.exact
     if values.dtype.kind == "f":
         return [None if math.isnan(x) else x for x in values.reshape(-1).tolist()]
     flat = values.view(np.int64) if values.dtype.kind in "mM" else values
-    gone = np.zeros(values.shape, bool) if selection.missing is None else selection.missing
+    gone = np.zeros(values.shape, bool) if selection.empty is None else selection.empty
     return [None if m else x for x, m in zip(flat.reshape(-1).tolist(), gone.reshape(-1), strict=True)]
 
 
@@ -62,12 +72,12 @@ def check(values: Any, sweeps: list[Sweep], ranks: RankTable, strategy: str, mis
     try:
         selection = window_select(values, sweeps, ranks, strategy=strategy)
     except DataError as error:
-        assert "cannot do this window" in str(error)  # noqa: PT017
+        assert f"strategy {strategy} cannot do" in str(error)  # noqa: PT017
         return
     wanted = expected(values, sweeps, ranks, missing)
     # Only the middle of two opposite infinities is NaN though there are values.
     assert plain(selection) == [None if isinstance(x, float) and math.isnan(x) else x for x in wanted]
-    assert selection.values.shape == tuple(sweep.count for sweep in sweeps)
+    assert selection.exact.shape == tuple(sweep.count for sweep in sweeps)
 
 
 def one_sweep(extent: int, reach: int) -> st.SearchStrategy[Sweep]:
@@ -94,8 +104,8 @@ def tables(most: int) -> st.SearchStrategy[RankTable]:
     return st.one_of(
         share.map(lambda q: percentile_ranks(100 * q, most)),
         share.map(lambda q: cont_ranks(q, most)),
-        share.map(lambda q: disc_ranks(q, most)),
-        share.map(lambda q: index_ranks(q, most)),
+        share.map(lambda q: DISC.table(q, most)),
+        share.map(lambda q: INDEX.table(q, most)),
     )
 
 
@@ -245,7 +255,7 @@ def test_whole_numbers_up_to_their_limits(strategy: str, dtype: Any, ranks: Rank
     for gone in (None, missing):
         valid = None if gone is None else ~gone
         selection = window_select(values, sweeps, ranks, valid=valid, strategy=strategy)
-        assert selection.values.dtype == (np.float64 if ranks.interpolates else dtype)
+        assert selection.exact.dtype == (np.float64 if ranks.interpolates else dtype)
         assert plain(selection) == expected(values, sweeps, ranks, gone)
 
 
@@ -260,11 +270,11 @@ def test_whole_numbers_close_together_but_far_from_zero(offset: int) -> None:
 def test_datetimes_stay_datetimes_and_nat_is_missing() -> None:
     values = np.array(["2012-01-03", "2012-01-01", "NaT", "2012-01-02", "NaT"], "M8[ns]")
     selection = window_select(values, [Sweep(0, 5, 0, 1)], percentile_ranks(0, 2))
-    assert selection.values[:4].astype("M8[D]").astype(str).tolist() == [
+    assert selection.exact[:4].astype("M8[D]").astype(str).tolist() == [
         "2012-01-01", "2012-01-01", "2012-01-02", "2012-01-02",
     ]  # fmt: skip
-    assert selection.missing is not None
-    assert selection.missing.tolist() == [False, False, False, False, True]
+    assert selection.empty is not None
+    assert selection.empty.tolist() == [False, False, False, False, True]
 
 
 @settings(deadline=None, max_examples=30)
@@ -273,7 +283,7 @@ def test_blocks_give_what_the_whole_gives(problem: tuple[Any, Any, Any], strateg
     """A part of the outputs, from a part of the input that holds their windows, bit by bit."""
     values, sweeps, ranks = problem
     assume(strategy == "direct" or sum(sweep.width > 1 for sweep in sweeps) <= bitset.AXES)
-    whole = window_select(values, sweeps, ranks, strategy=strategy).values
+    whole = window_select(values, sweeps, ranks, strategy=strategy).exact
     generator = np.random.default_rng(seed)
     box, block, cut = [], [], []
     for sweep, extent in zip(sweeps, values.shape, strict=True):
@@ -285,27 +295,26 @@ def test_blocks_give_what_the_whole_gives(problem: tuple[Any, Any, Any], strateg
         box.append(slice(first, first + count))
         cut.append(slice(low, high))
         block.append(Sweep(position - low, count, sweep.start, sweep.stop, sweep.step))
-    part = window_select(np.ascontiguousarray(values[tuple(cut)]), block, ranks).values
+    part = window_select(np.ascontiguousarray(values[tuple(cut)]), block, ranks).exact
     assert part.tobytes() == np.ascontiguousarray(whole[tuple(box)]).tobytes()
 
 
 def test_results_go_into_the_array_given() -> None:
-    values = np.arange(6, dtype=np.int16)
-    out = np.zeros(6, np.int16)
-    selection = window_select(values, [Sweep(0, 6, -1, 0)], percentile_ranks(0, 2), out)
-    assert selection.values is out
+    values, out = np.arange(6.0), np.zeros(6)
+    assert window_select(values, [Sweep(0, 6, -1, 0)], percentile_ranks(0, 2), out).exact is out
     assert out.tolist() == [0, 0, 1, 2, 3, 4]
-    direct = np.zeros(6)
-    assert window_select(values.astype(float), [Sweep(0, 6, -1, 0)], percentile_ranks(0, 2), direct).values is direct
 
 
 def test_the_choice_is_explained() -> None:
     table = percentile_ranks(70, 30)
     time = [Sweep(0, 288, 0, 0), Sweep(0, 145, 0, 0), Sweep(0, 366, -29, 0)]
-    assert explain_select((288, 145, 366), np.float32, time, table).startswith("chosen: series (network of")
-    assert "bitset" in explain_select((10**6,), np.float64, [Sweep(0, 10**6, -2499, 0)], percentile_ranks(70, 2500))
-    assert "too little work" in explain_select((10,), np.float64, [Sweep(0, 10, -1, 1)], table)
-    assert "no window holds a cell" in explain_select((10,), np.float64, [Sweep(90, 5, -1, 1)], table)
+    told = plan_select((288, 145, 366), np.float32, time, table)
+    assert told.startswith("series, the cheapest of 5\n  series ")
+    assert "windows reach along one axis" in told
+    wide = plan_select((10**6,), np.float64, [Sweep(0, 10**6, -2499, 0)], percentile_ranks(70, 2500))
+    assert wide.startswith("bitset, the cheapest of 4\n")
+    assert "its network would be too large" in wide
+    assert plan_select((10,), np.float64, [Sweep(0, 10, -1, 1)], table).startswith("tiny, ")
 
 
 def test_mistakes_are_named() -> None:
@@ -314,7 +323,7 @@ def test_mistakes_are_named() -> None:
         window_select(np.zeros(9), [Sweep(0, 9, -2, 2)], table)
     with pytest.raises(DataError, match="one sweep per axis, got 1 for 2 axes"):
         window_select(np.zeros((2, 2)), [Sweep(0, 2, 0, 0)], table)
-    with pytest.raises(DataError, match="strategy must be auto"):
+    with pytest.raises(UnknownNameError, match="no strategy magic for an order statistic over windows of 2 cells"):
         window_select(np.zeros(9), [Sweep(0, 9, 0, 1)], table, strategy="magic")
     with pytest.raises(DataError, match="order statistics need numbers"):
         window_select(np.array(["a"]), [Sweep(0, 1, 0, 0)], table)

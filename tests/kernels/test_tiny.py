@@ -13,26 +13,27 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from windrow.errors import DataError
-from windrow.kernels.automatic import automatic_windows
-from windrow.kernels.fast import fast_windows
-from windrow.kernels.geometry import most_cells
-from windrow.kernels.ranks import cont_ranks, percentile_ranks
-from windrow.kernels.sweep import Sweep, VariableSweep
-from windrow.kernels.tiny import is_tiny, tiny_windows
+from windrow.kernels.contract.geometry import most_cells
+from windrow.kernels.contract.ranks import cont_ranks, percentile_ranks
+from windrow.kernels.contract.sweeps import Sweep, VariableSweep
+from windrow.kernels.tiny import tiny_windows
+from windrow.kernels.windows import choose_windows, compute_windows
 
 EVERY_AGGREGATE = """
 import sys
 import numpy as np
 from windrow.aggregates.aggregate import Aggregate
-from windrow.aggregates.definitions import DEFINITIONS
-from windrow.aggregates.evaluate import Column, Evaluation
-from windrow.kernels.sweep import Sweep
+from windrow.aggregates.registry import DEFINITIONS
+from windrow.aggregates.windows import Column, Evaluation
+from windrow.kernels.contract.sweeps import Sweep
 
 values = np.arange(9.0).reshape(3, 3)
 for kind in (np.float64, np.float32, np.int64, bool):
-    block = Evaluation({"x": Column(values.astype(kind))}, (3, 3), [Sweep(0, 3, -1, 1)] * 2)
+    columns = {"x": Column(values.astype(kind)), "y": Column(values[::-1].astype(kind))}
+    block = Evaluation(columns, (3, 3), [Sweep(0, 3, -1, 1)] * 2)
     for name, definition in DEFINITIONS.items():
-        block.result(Aggregate(name, "x", 0.5 if definition.parameter else None)).filled()
+        second = "y" if definition.arguments == 2 else None
+        block.result(Aggregate(name, "x", 0.5 if definition.parameter else None, second=second)).filled()
 print(sorted({"numba", "llvmlite"} & set(sys.modules)))
 """
 
@@ -69,6 +70,12 @@ def problems(draw: st.DrawFn) -> tuple[Any, Any, list[Sweep | VariableSweep]]:
     return values, present, sweeps
 
 
+def compiled_strategy(operation: str, sweeps: list[Sweep | VariableSweep]) -> str:
+    if not all(isinstance(sweep, Sweep) for sweep in sweeps):
+        return "incremental"
+    return {"select": "direct", "distinct": "counters", "mode": "counters"}.get(operation, "scan")
+
+
 @pytest.mark.parametrize("operation", ["count", "min", "max", "percentile", "median", "distinct", "mode", "sum"])
 @settings(max_examples=40)
 @given(problem=problems())
@@ -81,7 +88,7 @@ def test_tiny_and_compiled_results_are_the_same_bits(operation: str, problem: tu
     ranks = make(share, most_cells(values.shape, sweeps))
     name = {"percentile": "select", "median": "select"}.get(operation, operation)
     tiny = tiny_windows(name, values, present, sweeps, ranks)
-    fast = fast_windows(name, values, present, sweeps, ranks)
+    fast = compute_windows(name, values, present, sweeps, ranks, strategy=compiled_strategy(name, sweeps))
     assert tiny.counts is not None
     there = tiny.counts > 0
     if fast.counts is not None:
@@ -98,20 +105,23 @@ def test_tiny_and_compiled_results_are_the_same_bits(operation: str, problem: tu
 
 
 def test_large_inputs_are_not_tiny() -> None:
-    assert is_tiny((3, 3), [Sweep(0, 3, 0, 1)] * 2)
-    assert not is_tiny((1000, 1000), [Sweep(0, 1000, 0, 1)] * 2)
-    assert is_tiny((1000, 1000), [Sweep(0, 2, 0, 1)] * 2)
+    def chosen(shape: tuple[int, ...], sweeps: list[Sweep]) -> str:
+        return choose_windows("max", shape, np.float64, sweeps).name
+
+    assert chosen((3, 3), [Sweep(0, 3, 0, 1)] * 2) == "tiny"
+    assert chosen((1000, 1000), [Sweep(0, 1000, 0, 1)] * 2) == "scan"
+    assert chosen((1000, 1000), [Sweep(0, 2, 0, 1)] * 2) == "tiny"
 
 
 def test_nothing_at_all() -> None:
-    none = automatic_windows("max", np.zeros((0, 3)), None, [Sweep(0, 2, 0, 1), Sweep(0, 3, 0, 1)])
+    none = compute_windows("max", np.zeros((0, 3)), None, [Sweep(0, 2, 0, 1), Sweep(0, 3, 0, 1)])
     assert none.counts is not None
     assert none.counts.tolist() == [[0, 0, 0], [0, 0, 0]]
-    assert automatic_windows("sum", np.zeros(3), None, [Sweep(0, 0, 0, 1)]).reals.shape == (0,)
+    assert compute_windows("sum", np.zeros(3), None, [Sweep(0, 0, 0, 1)]).reals.shape == (0,)
 
 
 def test_sums_of_any_sign_are_exact_until_they_overflow() -> None:
     values = np.array([2**62, 2**62 - 1, -(2**62), 2**62], np.int64)
-    assert automatic_windows("sum", values, None, [Sweep(0, 4, 0, 1)]).exact.tolist()[:2] == [2**63 - 1, -1]
+    assert compute_windows("sum", values, None, [Sweep(0, 4, 0, 1)]).exact.tolist()[:2] == [2**63 - 1, -1]
     with pytest.raises(DataError, match="overflows int64"):
-        automatic_windows("sum", values + 1, None, [Sweep(0, 4, 0, 1)])
+        compute_windows("sum", values + 1, None, [Sweep(0, 4, 0, 1)])

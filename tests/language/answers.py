@@ -13,10 +13,14 @@ import pyarrow as pa
 
 import windrow as wr
 from windrow.api.describe import Description
-from windrow.operations.explain_query import QueryExplanation
+from windrow.operations.query.explain import QueryExplanation
+from windrow.views.explain import ViewExplanation
 
 CHANGING = ("created", "bytes")
 """Columns of listings that differ from run to run."""
+
+MEASURED = ("time", "why", "planned", "touched", "pairs", "chunks", "seconds", "phases")
+"""The same of a view's history, and what follows from how it was planned."""
 
 
 @dataclass(frozen=True)
@@ -70,6 +74,8 @@ def _shown(found: Any) -> Iterator[str]:
         yield "; ".join([*steps, *versions, *again])
     elif isinstance(found, Description):
         yield from (f"{name}: {text}" for name, text in found.facts if name in ("schema", "kind", "cells"))
+    elif isinstance(found, ViewExplanation):
+        yield from (f"{part.what}: {part.way}" for part in found.parts)
     elif isinstance(found, QueryExplanation):
         yield from ("  " * step.depth + step.text for step in found.steps)
         yield from (f"rule: {name}" for name, _ in found.rules)
@@ -79,7 +85,8 @@ def _shown(found: Any) -> Iterator[str]:
 
 
 def _table(table: pa.Table) -> Iterator[str]:
-    shown = table.drop_columns([name for name in CHANGING if name in table.column_names])
+    changing = (*CHANGING, *MEASURED) if "phases" in table.column_names else CHANGING
+    shown = table.drop_columns([name for name in changing if name in table.column_names])
     yield " ".join(shown.column_names)
     for row in shown.to_pylist():
         yield " ".join(_text(value) for value in row.values())
@@ -89,7 +96,7 @@ def _dataset(found: Any) -> Iterator[str]:
     for name, variable in found.data_vars.items():
         if name.endswith("__valid"):
             continue
-        values = variable.values.astype(object)
+        values = np.asarray(variable.values).astype(object)
         if f"{name}__valid" in found:
             values = np.where(found[f"{name}__valid"].values, values, None)
         if values.ndim < 2:

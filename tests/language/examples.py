@@ -49,6 +49,12 @@ select max(a) from A@3 window (2, 2)
 begin 'night42'
 commit
 create array view V deferred as select max(a) from A window (i 3)
+create array view W with (chunks = 'i=2', maintain = auto, on_failure = refuse, store = auto, strategy = auto) as select max(a) from A window (i 3)
+explain create array view X as select max(a) from A window (i 3)
+refresh V full
+check view V
+drop A cascade
+select * from changes(A, 3, 5)
 select count(*) from A left similarity join B with shape Linf(2)
 """.strip().splitlines()  # noqa: E501
 
@@ -89,10 +95,32 @@ select sum(a*b)/sum(b) as w, coalesce(max(a), 0) from A regrid (i 2, j 2) min co
 select *, case when a > 1 then 'x' else lower(s) end as c from (select * from A where a > 1) X
 select A1.i, avg(A1.m) from A A1 left similarity join (filter(B, m > 1)) as A2 on A2.i = A1.i // 2 and abs(A1.m - A2.m) < 1 with shape L2(1.5), wrap (i) similarity join C with shape Hamming(1), excluding self where A1.m > 0 group by A1.i
 select count(*) from A neighbors offsets ((0, 1), (-1, 0)) on (i, j), k any wrap
+select count(*) from A neighbours Lp(3, 2.5) on (x, y), time between '-200 days' and 0 wrap step (x 2) min count 3 method naive
+select count(*) from A neighbours S step 2
+select max(a) from A neighbors S@3 on (i, j), k any, excluding self
+select avg(distance('arcsec')) from G similarity join H on G.m < H.m with shape Sky('10 arcsec') on (ra, dec) group by G.ra, G.dec
+select * from A anti similarity join B on cell(B.time) = cell(A.time) and A.m > B.m with shape reflected(S) where m > 3
+select distance() as d from A left similarity join B with shape L2(5) nearest 3 by abs(A.m - B.m) similarity join C with shape Linf(1) mutual nearest by A.m - C.m into D
+select nearest, anti.mutual from A anti similarity join mutual with shape shape
+select reflected from nearest reflected where reflected.nearest - 3 > anti
+SELECT A.r * B.s as f INTO T FROM A SIMILARITY JOIN B ON A.i = B.i and A.j = B.j WITH SHAPE S
+SELECT A.r * B.s as f INTO T FROM A SIMILARITY JOIN B ON A.i = B.i and A.j = B.j WITH SHAPE offsets ((0, 0), (0, 1))
 select max(a) from A as of '2026-01-01 12:00' window (i corner 2, j 3) step (j 2)
 select "window", "order" from "select" "from" where "from"."window" = 1
 create view V with (strategy = 'reassign') as select count(*) from A neighbours L1(1) deferred
 create array B as select a from A
+explain create view V deferred with (on_failure = 'stale', maintain = full) as filter(changes(A, 0, 2), a > 1)
+create view full with (full = cascade, store = cells) as select cascade from check full where full.check = 1
+select full, check, cascade, changes from changes changes where changes.full > full
+aggr changes(full, 1, 1) count(*) by i
+changes(A, 1, 2)
+refresh view full full
+refresh check
+check view check
+check full
+drop view if exists cascade cascade
+drop full
+delete from cascade
 insert into A values (1, '2012-01-01': null, -2.5e3, 'it''s', true) with (on_duplicate = 'last')
 insert into A values (1), (2)
 insert into A select a + 1 as a from B where i > 3

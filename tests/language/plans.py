@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from hypothesis import strategies as st
 
 from expressions.trees import any_tree
+from windrow.aggregates.registry import DEFINITIONS
 from windrow.expressions.nodes import Call, Column, Node
 from windrow.model import shape as shapes
 from windrow.model.schema import Attribute, Dimension, Schema
@@ -71,16 +73,28 @@ def regrids(draw: st.DrawFn) -> specs.RegridSpec:
 
 @st.composite
 def terms(draw: st.DrawFn) -> Shape:
-    kind = draw(st.integers(0, 3))
+    kind = draw(st.integers(0, 6))
     on = draw(st.none() | several_names)
     if kind == 0:
-        norm = draw(st.sampled_from([shapes.L1, shapes.L2, shapes.Linf]))
+        norm = draw(st.sampled_from([shapes.L1, shapes.L2, shapes.Linf, partial(shapes.Lp, draw(st.floats(1, 1024)))]))
         return norm(draw(st.floats(0, 2**28) | st.integers(0, 9)), on)
     if kind == 1:
         return shapes.Hamming(draw(st.integers(0, 9)), on)
     if kind == 2:
         width = draw(st.integers(1, 3)) if on is None else len(on)
         return shapes.offset_list(draw(st.lists(st.tuples(*[offsets] * width), max_size=3)), on)
+    if kind == 3:
+        version = draw(st.sampled_from(["", "@0", "@12"]))
+        stored = shapes.stored_shape(draw(names) + version, on)
+        return stored.reflect() if draw(st.booleans()) else stored
+    if kind == 4:
+        unit = draw(st.sampled_from(["arcsec", "degrees", "mas"]))
+        return shapes.sky(
+            f"{draw(st.integers(1, 9))} {unit}", draw(st.lists(names, min_size=2, max_size=2, unique=True))
+        )
+    if kind == 5:
+        pair = draw(st.sampled_from([("-200 days", 0), (0, "1.5 h"), ("-3", "4"), ("-1 h", "2 days")]))
+        return shapes.offsets(**{draw(names): pair})
     pair = draw(st.just(shapes.any_offset) | st.tuples(offsets, offsets).map(lambda pair: tuple(sorted(pair))))
     return shapes.offsets(**{draw(names): pair})  # type: ignore[arg-type]
 
@@ -98,10 +112,12 @@ def any_shape(draw: st.DrawFn) -> Shape:
 def measures(draw: st.DrawFn) -> tuple[specs.Measure, ...]:
     made = []
     for name in draw(several_names):
-        function = draw(st.sampled_from(sorted(specs.PARAMETERS)))
-        argument = None if function == "count" and draw(st.booleans()) else draw(expressions)
+        found = draw(st.sampled_from(sorted(DEFINITIONS.values(), key=lambda one: one.name)))
+        arguments = [] if found.bare and draw(st.booleans()) else [draw(expressions) for _ in found.takes]
+        argument, second = (*arguments, None, None)[:2]
         parameter = draw(st.floats(allow_nan=False, allow_infinity=False) | st.integers(0, 100))
-        made.append(specs.Measure(name, function, argument, None if specs.PARAMETERS[function] is None else parameter))
+        given = None if found.parameter is None else parameter
+        made.append(specs.Measure(name, found.name, argument, given, second))
     return tuple(made)
 
 
@@ -127,14 +143,30 @@ def scans(draw: st.DrawFn) -> nodes.Scan:
     return nodes.Scan(draw(names), version, as_of)
 
 
+nearests = st.one_of(
+    st.builds(nodes.Nearest, st.integers(1, 2**40), st.none() | expressions),
+    st.builds(nodes.Nearest, st.just(1), st.none() | expressions, st.just(True)),
+)
+
+
+@st.composite
+def steps(draw: st.DrawFn) -> int | tuple[specs.Block, ...]:
+    if draw(st.booleans()):
+        return draw(st.integers(1, 2**40))
+    return tuple(specs.Block(name, draw(st.integers(1, 2**40))) for name in draw(dimensions()))
+
+
 @st.composite
 def joins(draw: st.DrawFn, inner: st.SearchStrategy[nodes.Plan]) -> nodes.Plan:
     first, *rest = draw(st.lists(names, min_size=2, max_size=3, unique=True))
     joined: nodes.Plan = nodes.Scan(first) if draw(st.booleans()) else nodes.Alias(draw(inner), first)
     for name in rest:
         right = nodes.Scan(name) if draw(st.booleans()) else nodes.Alias(draw(inner), name)
-        kind = draw(st.sampled_from(["inner", "left"]))
-        joined = nodes.SimilarityJoin(joined, right, draw(any_shape()), draw(st.none() | expressions), kind)
+        kind = draw(
+            st.sampled_from(["inner", "left"] if len(nodes.joined_names(joined)) > 1 else ["inner", "left", "anti"])
+        )
+        near = draw(st.none() | nearests)
+        joined = nodes.SimilarityJoin(joined, right, draw(any_shape()), draw(st.none() | expressions), kind, near)
     return joined
 
 
@@ -150,13 +182,15 @@ def _grown(inner: st.SearchStrategy[nodes.Plan]) -> st.SearchStrategy[nodes.Plan
         st.builds(nodes.Apply, inner, outputs()),
         st.builds(nodes.Windowed, inner, windows(), measures(), methods),
         st.builds(nodes.Regrid, inner, regrids(), measures(), methods),
-        st.builds(nodes.Neighbours, inner, any_shape(), measures(), st.integers(0, 5), methods),
+        st.builds(nodes.Neighbours, inner, any_shape(), measures(), st.integers(0, 5), methods, steps()),
         st.builds(nodes.GroupBy, inner, columns, measures()),
         joins(inner),
     )
 
 
-plans: st.SearchStrategy[nodes.Plan] = st.recursive(scans(), _grown, max_leaves=4)
+versions = st.integers(0, 2**63)
+changes = st.builds(nodes.Changes, names, versions, versions)
+plans: st.SearchStrategy[nodes.Plan] = st.recursive(scans() | changes, _grown, max_leaves=4)
 
 
 @st.composite
@@ -177,27 +211,30 @@ def _assignments() -> st.SearchStrategy[Any]:
 
 
 settings = st.dictionaries(names, values, max_size=2).map(lambda found: tuple(found.items()))
+created_views = st.builds(statements.CreateView, names, plans, st.booleans(), settings)
 cells = st.builds(statements.Cell, tuples(values), tuples(values, least=0))
 any_statement: st.SearchStrategy[statements.Statement] = st.one_of(
     st.builds(statements.Query, plans, st.none() | names),
     st.builds(statements.CreateArray, names, schemas()),
     st.builds(statements.CreateFrom, names, plans),
-    st.builds(statements.CreateView, names, plans, st.booleans(), settings),
+    created_views,
+    st.builds(statements.ExplainView, created_views),
     st.builds(statements.Load, names, tuples(tuples(values), least=0)),
     st.builds(statements.LoadFile, names, texts, settings),
     st.builds(statements.ImportFiles, tuples(texts), names, settings),
     st.builds(statements.InsertCells, names, tuples(cells), settings),
     st.builds(statements.InsertFile, names, texts, settings),
     st.builds(statements.InsertQuery, names, plans),
-    st.builds(statements.Delete, names, expressions),
+    st.builds(statements.Delete, names, st.none() | expressions),
     st.builds(statements.Update, names, _assignments(), st.none() | expressions),
     st.builds(statements.Describe, scans()),
     st.builds(statements.Explain, plans, st.booleans()),
     st.builds(statements.List, st.sampled_from(["aggregates", "arrays", "functions", "views"])),
     st.builds(statements.List, st.just("versions"), names),
     st.builds(statements.ShowHistory, names),
-    st.builds(statements.Refresh, names),
-    st.builds(statements.Drop, names, st.sampled_from([None, "array", "view"]), st.booleans()),
+    st.builds(statements.Refresh, names, st.booleans()),
+    st.builds(statements.CheckView, names),
+    st.builds(statements.Drop, names, st.sampled_from([None, "array", "view"]), st.booleans(), st.booleans()),
     st.builds(statements.Save, plans, texts, settings),
     st.builds(
         statements.Plot,

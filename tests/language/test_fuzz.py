@@ -10,12 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from windrow.errors import LanguageError
-from windrow.language.parser import parse, parse_script
+from windrow.language.parser import parse
 from windrow.plan.names import KEYWORDS
 from windrow.plan.printing import to_text
 
 from .examples import ALL
 from .plans import any_statement
+from .scripts import parse_script
 
 SIGNS = [*"()[]<>=+-*/%,.;:@'\"#|", "||", "//", "<>", "--", "\n", "\0", "é", "日", "\ud800", "\u00a0"]
 ODD = [

@@ -7,7 +7,7 @@ import pickle
 import pytest
 
 from windrow.errors import Error, LanguageError
-from windrow.language.parser import LONGEST_STATEMENT, StatementSyntaxError, parse, parse_query
+from windrow.language.parser import LONGEST_STATEMENT, StatementSyntaxError, parse
 
 MISTAKES = [
     # text, with the place of the caret before ^; words of the message; words of the hint
@@ -23,8 +23,20 @@ MISTAKES = [
     ("select a from^", "ends where a form such as filter(…), '(' or a name", None),
     ("select a from A where a >^", "ends where a value", None),
     ("select max(a) from A window (2, 2^", "ends where ')', ',' or wrap", None),
-    ("explain ^describe A", "expected a query or analyze", None),
-    ("delete from A^", "ends where where is expected", "where true"),
+    ("explain ^describe A", "expected a query, analyze or create", None),
+    ("delete from A ^whre a > 1", "expected the end or where, got 'whre'", "Did you mean 'where'"),
+    ("delete^", "ends where from is expected", None),
+    ("refresh V ^ful", "expected full or the end, got 'ful'", "Did you mean 'full'"),
+    ("drop V ^cascad", "expected cascade or the end, got 'cascad'", "Did you mean 'cascade'"),
+    ("check view^", "ends where a name is expected", None),
+    ("explain analyze ^create view V as select A", "expected a query, got 'create'", None),
+    ("create view V with (maintain = ^) as select A", "a constant", None),
+    ("create view V with (^) as select A", "expected a name, got ')'", None),
+    ("^create view V with (store = auto, store = cells) as select A", "a setting is given twice", None),
+    ("select * from changes(A, 3^)", "expected ',', got ')'", None),
+    ("select * from changes(A, ^-1, 3)", "expected a whole number, got '-'", None),
+    ("select * from changes(A, ^B, 3)", "expected a whole number, got 'B'", None),
+    ("select * from changes(^(select A), 1, 3)", "expected a name, got '('", None),
     ("select a + from ^A", "got 'A'", None),
     ("select a from A where ^max(a) > 3", "max is an aggregate and cannot stand in where", "having"),
     ("select max(a) from A window (2,2) ^where a > 3", "where must stand before window", "having"),
@@ -44,7 +56,24 @@ MISTAKES = [
     ("select max(a) from A window (i 2) step 2 ^step 3", "step is given twice", None),
     ("select count(*) from A neighbours ^L3(1)", "no such shape, got 'L3'", "Did you mean"),
     ("select count(*) from A neighbours ^excluding self", "at least one term", None),
-    ("select ^percentile(t) from T", "percentile needs a parameter", "percentile(a, P)"),
+    ("select count(*) from A neighbours ^Lp(3)", "Lp takes two numbers, got 1", "As in Lp(3, 2.5)"),
+    ("select count(*) from A neighbours ^L1(1, 2)", "L1 takes one number, got 2", "As in L1(1)"),
+    ("select count(*) from A neighbours ^Lp(0.5, 2)", "the power of Lp must be", None),
+    ("select count(*) from A neighbours ^Sky('200 degrees') on (ra, dec)", "below 180 degrees", None),
+    ("select count(*) from A neighbours ^Sky('10 parsec') on (ra, dec)", "the radius of Sky is an angle", "arcsec"),
+    ("select count(*) from A neighbours ^time between '-2 days' and 3", "in label units, the other in cells", None),
+    ("select count(*) from A neighbours ^time between 0 and '-2 days'", "end before they start", None),
+    ("select count(*) from A neighbours L1(1) ^boundary drop", "a shape takes no boundary", "step, min count, method"),
+    ("select count(*) from A neighbours L1(1) ^step 0", "a step must be at least 1, got 0", None),
+    ("select count(*) from A neighbours L1(1) ^step (2, i 3)", "names some dimensions and not others", None),
+    ("select a from A similarity join B with shape L1(1) ^nearest 0", "at least one partner, got 0", "nearest 1"),
+    ("select a from A similarity join B with shape L1(1) ^nearest by 3", "got 'nearest'", None),
+    ("select a from A similarity join B with shape L1(1) ^nearst 3", "got 'nearst'", "Did you mean 'nearest'"),
+    ("select a from A similarity join B with shape L1(1) ^mutual", "got 'mutual'", "Did you mean 'mutual nearest'"),
+    ("select a from A anti ^join B with shape L1(1)", "got 'join'", "anti similarity join"),
+    ("select a from A join ^B with shape L1(1)", "got 'B'", "As in A similarity join B"),
+    ("select ^distanse() from A", "no such function, got 'distanse'", "Did you mean 'distance'"),
+    ("select ^percentile(t) from T", "percentile needs a parameter", "percentile(x, P)"),
     ("select ^percentile(t, a) from T", "the parameter of percentile is a number, got a", None),
     ("select ^max(a, 3) from A", "max takes no parameter, got 3", None),
     ("select ^sum(*) from A", "only count takes *", None),
@@ -142,12 +171,6 @@ def test_what_is_too_long_when_printed_is_refused() -> None:
 def test_what_is_no_text_is_refused() -> None:
     with pytest.raises(LanguageError, match="a statement is a text, got a int"):
         parse(3)  # type: ignore[arg-type]
-
-
-def test_a_statement_is_no_query() -> None:
-    for text in ("describe A", "select A into B"):
-        with pytest.raises(LanguageError, match="expected a query"):
-            parse_query(text)
 
 
 def test_mistakes_are_windrow_s() -> None:

@@ -8,7 +8,8 @@ import pickle
 import pytest
 from hypothesis import given, settings
 
-from windrow.language.parser import parse, parse_query
+from parsing import parse_query
+from windrow.language.parser import parse
 from windrow.plan.nodes import Plan
 from windrow.plan.printing import to_text
 from windrow.plan.statements import Statement

@@ -13,11 +13,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import windrow as wr
+from windrow.aggregates.registry import DEFINITIONS
 from windrow.expressions.functions import FUNCTIONS
 from windrow.language.parser import parse
 from windrow.plan import statements
 from windrow.plan.printing import to_text
-from windrow.plan.specs import PARAMETERS
 
 from .answers import answer
 from .examples import ALL
@@ -103,10 +103,12 @@ conditions = expressions | st.sampled_from(["i > 1", "i = '2012-01-31'", "j <= 0
 
 @st.composite
 def aggregates(draw: st.DrawFn) -> str:
-    name = draw(st.sampled_from(sorted(PARAMETERS)))
-    argument = "*" if name == "count" and draw(st.booleans()) else draw(st.sampled_from(COLUMNS[:7]) | expressions)
-    parameter = "" if PARAMETERS[name] is None else f", {draw(st.sampled_from(['0', '0.5', '1', '70', '101', '-1']))}"
-    return f"{name}({argument}{parameter})"
+    found = draw(st.sampled_from(sorted(DEFINITIONS.values(), key=lambda one: one.name)))
+    values = st.sampled_from(COLUMNS[:7]) | expressions
+    inside = ["*"] if found.bare and draw(st.booleans()) else [draw(values) for _ in found.takes]
+    if found.parameter is not None:
+        inside.append(draw(st.sampled_from(["0", "0.5", "1", "70", "101", "-1"])))
+    return f"{found.name}({', '.join(inside)})"
 
 
 extents = st.sampled_from(["2", "trailing 3", "centred 2", "between -1 and 1", "between 1 and 2", "2 wrap"])

@@ -6,11 +6,11 @@ from datetime import datetime
 
 import pytest
 
-from windrow.aggregates.definitions import DEFINITIONS
+from parsing import parse_query
 from windrow.errors import LanguageError
 from windrow.expressions.nodes import Column, Node
 from windrow.language.expression import parse_expression
-from windrow.language.parser import is_complete, parse, parse_query, parse_script
+from windrow.language.parser import is_complete, parse
 from windrow.model.notation import parse_schema
 from windrow.model.shape import L1, L2, Hamming, any_offset, offset_list, offsets
 from windrow.model.window import between, centred, corner, trailing, within
@@ -18,6 +18,7 @@ from windrow.plan import statements as st
 from windrow.plan.nodes import (
     Alias,
     Apply,
+    Changes,
     Filter,
     GroupBy,
     Neighbours,
@@ -30,9 +31,10 @@ from windrow.plan.nodes import (
     Windowed,
 )
 from windrow.plan.printing import to_text
-from windrow.plan.specs import PARAMETERS, Block, Measure, Output, Range, RegridSpec, WindowAxis, WindowSpec
+from windrow.plan.specs import Block, Measure, Output, Range, RegridSpec, WindowAxis, WindowSpec
 
 from .examples import ALL
+from .scripts import parse_script
 
 A = Scan("A")
 
@@ -213,6 +215,14 @@ QUERIES: list[tuple[str, Plan]] = [
         Project(Filter(Apply(A, (Output("c", e("a + b")),)), e("c > 3")), (a_column("c"), Output("d", e("c * 2")))),
     ),
     ("apply(A, a + b as c)", Apply(A, (Output("c", e("a + b")),))),
+    ("select * from changes(A, 3, 5)", Changes("A", 3, 5)),
+    ("changes(A, 0, 1)", Changes("A", 0, 1)),
+    (
+        "select count(*) from changes(A, 3, 5) X where X.change = 'left' group by i",
+        GroupBy(
+            Filter(Alias(Changes("A", 3, 5), "X"), e("X.change = 'left'")), (Column("i"),), (Measure("count", "count"),)
+        ),
+    ),
     ("aggregate(A, max(v) as m, i)", GroupBy(A, (Column("i"),), (Measure("m", "max", e("v")),))),
 ]
 
@@ -235,6 +245,23 @@ STATEMENTS: list[tuple[str, st.Statement]] = [
         "create view V deferred with (strategy = 'baseline') as select A",
         st.CreateView("V", A, True, (("strategy", "baseline"),)),
     ),
+    (
+        "create array view V with (maintain = Incremental, chunks = 'i=3', on_failure = stale) as select A",
+        st.CreateView("V", A, False, (("maintain", "Incremental"), ("chunks", "i=3"), ("on_failure", "stale"))),
+    ),
+    (
+        "explain create view V deferred with (store = cells) as select A",
+        st.ExplainView(st.CreateView("V", A, True, (("store", "cells"),))),
+    ),
+    ("refresh V full", st.Refresh("V", full=True)),
+    ("refresh full", st.Refresh("full")),
+    ("refresh view full FULL", st.Refresh("full", full=True)),
+    ("check view V", st.CheckView("V")),
+    ("check V", st.CheckView("V")),
+    ("drop A cascade", st.Drop("A", cascade=True)),
+    ("drop cascade", st.Drop("cascade")),
+    ("drop view if exists V cascade", st.Drop("V", "view", if_exists=True, cascade=True)),
+    ("delete from A", st.Delete("A")),
     ("load A", st.Load("A")),
     ("load A\n1 -2 'x\ny' null\n\n3, nan, true", st.Load("A", ((1, -2, "x\ny", None), (3, None, True)))),
     (
@@ -315,7 +342,3 @@ def test_mistakes_in_scripts_name_their_line() -> None:
 )
 def test_whether_a_statement_is_complete(text: str, complete: bool) -> None:
     assert is_complete(text) is complete
-
-
-def test_built_in_aggregates_are_those_that_run() -> None:
-    assert {name: found.parameter for name, found in DEFINITIONS.items()} == PARAMETERS

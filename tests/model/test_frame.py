@@ -13,11 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import frame_oracle
-from windrow.errors import DataError, SchemaError
-from windrow.model.frame import (
+import windrow as wr
+from frame_bounds import (
     Bound,
     Frame,
-    Interval,
     OrderKey,
     current_row,
     following,
@@ -27,6 +26,8 @@ from windrow.model.frame import (
     unbounded_following,
     unbounded_preceding,
 )
+from windrow.errors import DataError, SchemaError
+from windrow.model.frame import Interval, parse_interval
 
 
 def rows_of(lo: Any, hi: Any) -> list[list[int]]:
@@ -176,3 +177,38 @@ def test_frames_that_cannot_be(make: Any, message: str) -> None:
 def test_ranges_that_cannot_be(columns: list[Any], offset: Any, message: str) -> None:
     with pytest.raises((DataError, SchemaError), match=message):
         row_bounds(Frame("range", preceding(offset), current_row), [OrderKey(c) for c in columns], 2)
+
+
+# Frames as they are given
+
+
+@pytest.mark.parametrize(
+    ("frame", "shown"),
+    [
+        (wr.Frame.rows(-29, 0), "rows between 29 preceding and current row"),
+        (wr.Frame.rows(None, None), "rows between unbounded preceding and unbounded following"),
+        (wr.Frame.range(-0.5, 2), "range between 0.5 preceding and 2 following"),
+        (wr.Frame.range("-7 days", 0), "range between -7 days and current row"),
+        (
+            wr.Frame.range(wr.preceding(parse_interval("1 month 36 hours")), 0).exclude("TIES"),
+            "range between interval '1 month 1 day 12 hours' preceding and current row exclude ties",
+        ),
+        (wr.Frame.groups(wr.preceding("n"), wr.following(3)), "groups between n preceding and 3 following"),
+    ],
+)
+def test_frames_are_shown_as_sql_writes_them(frame: wr.Frame[Any], shown: str) -> None:
+    assert str(frame) == shown
+
+
+@given(st.integers(-40, 40), st.integers(-(10**15), 10**15))
+def test_intervals_are_shown_so_that_they_can_be_read(months: int, microseconds: int) -> None:
+    interval = Interval(months, microseconds)
+    assert parse_interval(str(interval)) == interval
+
+
+@given(st.integers(-5, 5), st.integers(-5, 5))
+def test_a_frame_that_ends_before_it_starts_is_known_to(start: int, end: int) -> None:
+    sides = [wr.preceding(-n) if n < 0 else wr.following(n) for n in (start, end)]
+    assert wr.Frame.rows(start, end).is_reversed is wr.Frame.rows(*sides).is_reversed is (start > end)
+    assert not wr.Frame.rows(None, end).is_reversed
+    assert not wr.Frame.rows("x", end).is_reversed

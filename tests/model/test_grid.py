@@ -133,7 +133,7 @@ def check_chunks(chunk: tuple[int, ...], extents: list[int | None], stated: dict
 @given(extents_lists, st.integers(1, 24), stated_sizes)
 def test_dense_chunks(extents: list[int | None], itemsize: int, stated: dict[int, int]) -> None:
     chunk = dense_chunks(extents, itemsize, stated)
-    if check_chunks(chunk, extents, stated, 16):
+    if check_chunks(chunk, extents, stated, 8):
         assert math.prod(chunk) * itemsize <= 4 * 2**20
 
 
@@ -149,7 +149,7 @@ def test_sparse_chunks(extents: list[int | None], stated: dict[int, int]) -> Non
 
 
 def test_chunks_of_known_arrays() -> None:
-    assert dense_chunks([288, 145, None], 4, {}) == (288, 145, 16)
+    assert dense_chunks([288, 145, None], 4, {}) == (288, 145, 8)
     assert dense_chunks([1000, 1000], 8, {}) == (500, 1000)
     assert dense_chunks([1000, 1000], 8, {1: 250}) == (1000, 250)
     assert sparse_chunks([10, None], {}) == (10, 1024)

@@ -176,16 +176,26 @@ def test_steps():
 
 
 @given(st.lists(int64s, max_size=8), st.data())
-def test_slice_concat_replaced_twin(numbers, data):
+def test_slice_concat_take_twin(numbers, data):
     labels = Labels.of(np.array(numbers, np.int64), {"units": "m"})
     start = data.draw(st.integers(0, len(numbers)))
     stop = data.draw(st.integers(start, len(numbers)))
     assert labels.slice(start, stop).values.tolist() == numbers[start:stop]
     joined = labels.slice(0, start).concat(labels.slice(start, len(numbers)))
     assert joined == labels
-    new = list(range(stop - start))
-    expected = numbers[:start] + new + numbers[stop:]
-    assert labels.replaced(start, np.array(new, np.int64)).values.tolist() == expected
+    assert labels.take(np.arange(start, stop)[::-1]).values.tolist() == numbers[start:stop][::-1]
+
+
+@given(st.lists(st.integers(0, 20), max_size=8), st.lists(st.integers(0, 20), max_size=8))
+def test_positions_twin(numbers, wanted):
+    labels, asked = Labels.of(np.array(numbers, np.int64)), Labels.of(np.array(wanted, np.float64))
+    twins = [number for number in numbers if numbers.count(number) > 1]
+    assert labels.first_twin() == (min(numbers.index(t, numbers.index(t) + 1) for t in twins) if twins else None)
+    if set(twins) & set(wanted):
+        with pytest.raises(DataError, match="several"):
+            labels.positions(asked)
+    else:
+        assert labels.positions(asked).tolist() == [numbers.index(w) if w in numbers else -1 for w in wanted]
 
 
 def test_editing_refuses_and_promotes():
@@ -195,8 +205,6 @@ def test_editing_refuses_and_promotes():
     assert Labels.of(["a"]).concat(Labels.of([])).kind == "string"
     for action in (
         lambda: labels.concat(Labels.of(["a"])),
-        lambda: labels.replaced(2, [1, 2]),
-        lambda: labels.replaced(-1, [1]),
         lambda: labels.slice(0, 4),
         lambda: labels.slice(2, 1),
     ):
@@ -207,25 +215,10 @@ def test_editing_refuses_and_promotes():
 # Finding
 
 
-def found(inside: list[bool]) -> tuple[int, int] | str | None:
-    """What find_range should say, from one truth per cell."""
-    hits = [i for i, hit in enumerate(inside) if hit]
-    if not hits:
-        return None
-    return (hits[0], hits[-1]) if all(inside[hits[0] : hits[-1] + 1]) else "scattered"
-
-
 def check_range(labels: Labels, lower: object, upper: object, inside: list[bool]) -> None:
-    expected = found(inside)
-    if expected == "scattered":
-        with pytest.raises(DataError, match="index"):
-            labels.find_range(lower, upper)
-        return
-    first, last = labels.find_range(lower, upper)
-    if expected is None:
-        assert first > last
-    else:
-        assert (first, last) == expected
+    above = [True] * len(labels) if lower is None else labels.compared(">=", lower)
+    below = [True] * len(labels) if upper is None else labels.compared("<=", upper)
+    assert np.logical_and(above, below).tolist() == inside
 
 
 bounds = st.one_of(st.none(), st.integers(-12, 12), st.floats(-12, 12), st.just(float("inf")))
@@ -247,7 +240,7 @@ def test_large_integers_compare_exactly(values, bound):
 
 def test_integers_are_not_compared_as_doubles():
     labels = Labels.of([2**53 + 1])
-    assert labels.find_range(None, 2.0**53) == (0, -1)
+    assert not labels.compared("<=", 2.0**53).any()
     with pytest.raises(UnknownNameError):
         labels.find(2.0**53)
 
@@ -307,11 +300,11 @@ def test_find_number_twin(numbers, wanted, as_text):
 
 def test_month_end_is_covered_and_hints_help():
     labels = Labels.of(pd.date_range("2012-01-01", periods=366 * 4, freq="6h"))
-    assert labels.find_range("2012-01-31", "2012-01-31") == (120, 123)
-    assert labels.find_range(date(2012, 2, 29), date(2012, 2, 29)) == (236, 239)
-    assert labels.find_range(None, np.datetime64("2012-01", "M")) == (0, 123)
-    assert labels.find_range(None, datetime(2012, 1, 2)) == (0, 4)
-    assert labels.find_range("2012-01-01T06:00Z", "2012-01-01T08:00+02:00") == (1, 1)
+    assert np.flatnonzero(labels.compared("=", "2012-01-31")).tolist() == [120, 121, 122, 123]
+    assert np.flatnonzero(labels.compared("=", date(2012, 2, 29))).tolist() == [236, 237, 238, 239]
+    assert labels.compared("<=", np.datetime64("2012-01", "M")).sum() == 124
+    assert labels.compared("<=", datetime(2012, 1, 2)).sum() == 5
+    assert np.flatnonzero(labels.compared("=", "2012-01-01T08:00+02:00")).tolist() == [1]
     with pytest.raises(UnknownNameError, match="nearest is 2012-03-01T00"):
         labels.find("2012-03-01T01:00")
     with pytest.raises(UnknownNameError, match=r"nearest is 2\.5"):
@@ -390,7 +383,8 @@ def test_neighbour_ranges_at_the_ends_of_int64():
 
 def test_numbers_beyond_doubles():
     for labels in (Labels.of([1, 2]), Labels.of([1.5, 2.5])):
-        assert labels.find_range(-(10**400), 10**400) == (0, 1)
+        assert labels.compared(">=", -(10**400)).all()
+        assert labels.compared("<=", 10**400).all()
         with pytest.raises(UnknownNameError, match="nearest"):
             labels.find(10**400)
     lo, hi = Labels.of([1e308, -1e308]).neighbour_ranges(1e308, float("inf"))

@@ -41,7 +41,7 @@ def test_attributes() -> None:
 def test_chunks() -> None:
     with pytest.raises(SchemaError, match="states no chunk sizes"):
         _ = SCHEMA.grid
-    assert SCHEMA.with_chunks().grid.chunk == (4, 16)
+    assert SCHEMA.with_chunks().grid.chunk == (4, 8)
     assert SCHEMA.with_chunks({"i": 3, "time": 5}).grid.chunk == (3, 5)
     with pytest.raises(UnknownNameError, match="Did you mean 'time'"):
         SCHEMA.with_chunks({"tim": 5})

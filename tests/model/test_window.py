@@ -77,21 +77,6 @@ def test_cells(case: tuple[Window, Box, Box]) -> None:
 
 @settings(deadline=None)
 @given(windows())
-def test_is_whole(case: tuple[Window, Box, Box]) -> None:
-    window, bounds, _ = case
-    unclipped = Window(window.dimensions, tuple(Extent(e.start, e.stop) for e in window.extents), window.step)  # type: ignore[union-attr]
-    for position in cells_of(bounds):
-        wide = Box(tuple(lo - 50 for lo in bounds.lo), tuple(hi + 50 for hi in bounds.hi))
-        leaves = [
-            any(not bounds.lo[d] <= cell[d] <= bounds.hi[d] for cell in unclipped.cells(position, wide))
-            for d in range(bounds.ndim)
-        ]
-        expected = not any(out and not e.wraps for out, e in zip(leaves, window.extents, strict=True))
-        assert window.is_whole(position, bounds) == expected
-
-
-@settings(deadline=None)
-@given(windows())
 def test_results_and_positions(case: tuple[Window, Box, Box]) -> None:
     window, bounds, box = case
     known = positions(window, bounds)

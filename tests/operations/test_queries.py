@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import window_oracle as oracle
 from windrow.kernels import tiny
-from windrow.operations import computed_cells
+from windrow.operations.query import sparse_run as computed_cells
 
 Connect = Callable[..., Any]
 Cell = dict[str, Any]

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from parsing import parse_query
 from windrow.aggregates.aggregate import Aggregate
 from windrow.aggregates.user import REGISTERED, aggregate
 from windrow.errors import Error, SchemaError, UnknownNameError
 from windrow.expressions.nodes import Binary, Column, Literal
-from windrow.language.parser import parse_query
 from windrow.model.notation import parse_schema
 from windrow.model.shape import L1, Shape
 from windrow.model.window import Extent, Window, centred, corner, regrid, trailing
@@ -69,7 +69,7 @@ def test_measures_become_aggregates() -> None:
     product = Measure("s", "sum", Binary("*", a, Column("b")))
     assert product.attribute is None
     assert product.aggregate("computed") == Aggregate("sum", "computed")
-    with pytest.raises(Error, match="has to be computed first"):
+    with pytest.raises(Error, match="have to be computed first"):
         product.aggregate()
     with pytest.raises(UnknownNameError, match="no such aggregate, got 'maxx'"):
         Measure("m", "maxx", a).aggregate()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -18,7 +19,7 @@ from windrow.model.labels import Labels
 from windrow.model.notation import parse_schema
 from windrow.storage.catalog import Catalog
 from windrow.storage.connection import open_engine
-from windrow.storage.publishing import LABEL_SEGMENTS
+from windrow.storage.publishing import LABEL_SEGMENTS, NewArray, News
 from windrow.storage.records import ArrayRecord, ChunkStatistics, LabelChange, NewVersion, Part, VersionRecord
 
 DENSE = parse_schema("<a: float64> [i=0:*:10]")[1]
@@ -28,7 +29,7 @@ SPARSE = parse_schema("<v: int64> [x=0:*:10]", sparse=True)[1]
 @pytest.fixture
 def catalog(tmp_path: Path) -> Iterator[Catalog]:
     opened = Catalog(open_engine(f"sqlite:///{tmp_path / 'catalog.sqlite'}"))
-    opened.create_tables({"format": "1"})
+    opened.create_tables({"format": "2"})
     yield opened
     opened.close()
 
@@ -36,7 +37,9 @@ def catalog(tmp_path: Path) -> Iterator[Catalog]:
 def add(catalog: Catalog, name: str, *, sparse: bool) -> ArrayRecord:
     schema = SPARSE if sparse else DENSE
     version = VersionRecord(0, 0, "first", schema, (-1,), "create", None, datetime.now(UTC), 0, 0)
-    return catalog.add_array(ArrayRecord(0, name, f"arrays/{name}", sparse), version, {})
+    record = ArrayRecord(0, name, f"arrays/{name}", sparse)
+    catalog.publish(News((), created=[NewArray(record, version, {})]))
+    return catalog.array(name)
 
 
 def part(name: str, first: int, last: int) -> Part:
@@ -48,6 +51,12 @@ def part(name: str, first: int, last: int) -> Part:
     return Part(name, int(cells.sum()), 100, 0, box=Box((first,), (last,)), chunks=chunks)
 
 
+def publish(catalog: Catalog, *changes: NewVersion, batch: str | None = None) -> dict[str, VersionRecord]:
+    names = {catalog.array(name).id: name for name in catalog.array_names()}
+    changed = {names.get(new.array_id, "gone"): new for new in changes}
+    return catalog.publish(News((), changed=changed, batch=batch))
+
+
 def change(record: ArrayRecord, base: int, **changes: object) -> NewVersion:
     schema = SPARSE if record.sparse else DENSE
     return NewVersion(record.id, base, f"pointer {base + 1}", schema, (99,), "insert", **changes)  # type: ignore[arg-type]
@@ -55,9 +64,9 @@ def change(record: ArrayRecord, base: int, **changes: object) -> NewVersion:
 
 def test_parts_live_from_version_to_version(catalog: Catalog) -> None:
     record = add(catalog, "S", sparse=True)
-    catalog.publish([change(record, 0, added_parts=(part("p", 0, 24), part("q", 30, 39)))])
+    publish(catalog, change(record, 0, added_parts=(part("p", 0, 24), part("q", 30, 39))))
     ids = {found.path: found.id for found in catalog.parts(catalog.version(record))}
-    catalog.publish([change(record, 1, added_parts=(part("r", 5, 9),), removed_parts=(ids["p"],))])
+    publish(catalog, change(record, 1, added_parts=(part("r", 5, 9),), removed_parts=(ids["p"],)))
     found = {number: {p.path for p in catalog.parts(catalog.version(record, number))} for number in range(3)}
     assert found == {0: set(), 1: {"p", "q"}, 2: {"q", "r"}}
     assert [version.cells for version in catalog.versions(record)] == [0, 35, 15]
@@ -71,8 +80,8 @@ def test_parts_live_from_version_to_version(catalog: Catalog) -> None:
 def test_dense_chunks_have_the_bounds_of_their_version(catalog: Catalog) -> None:
     record = add(catalog, "D", sparse=False)
     some = ChunkStatistics(*(np.array([n]) for n in (0, 4, 32)), np.array([[0]]), np.array([[3]]))
-    catalog.publish([NewVersion(record.id, 0, "p", DENSE, (3,), "append", dense_chunks=some)])
-    catalog.publish([NewVersion(record.id, 1, "q", DENSE, (14,), "grow")])
+    publish(catalog, NewVersion(record.id, 0, "p", DENSE, (3,), "append", dense_chunks=some))
+    publish(catalog, NewVersion(record.id, 1, "q", DENSE, (14,), "grow"))
     for number, cells, hi in ((1, 4, 3), (2, 10, 9)):
         chunks = catalog.chunks(catalog.version(record, number))
         assert (chunks.cells.tolist(), chunks.hi.tolist(), chunks.bytes.tolist()) == ([cells], [[hi]], [32])
@@ -80,19 +89,18 @@ def test_dense_chunks_have_the_bounds_of_their_version(catalog: Catalog) -> None
 
 def test_all_arrays_of_a_batch_move_or_none(catalog: Catalog) -> None:
     first, second = add(catalog, "A", sparse=True), add(catalog, "B", sparse=True)
-    catalog.publish([change(second, 0, added_parts=(part("b", 0, 5),))])
+    publish(catalog, change(second, 0, added_parts=(part("b", 0, 5),)))
     with pytest.raises(ConflictError, match="version 1 instead of 0"):
-        catalog.publish([change(first, 0, added_parts=(part("a", 0, 5),)), change(second, 0)], batch="night")
+        publish(catalog, change(first, 0, added_parts=(part("a", 0, 5),)), change(second, 0), batch="night")
     assert catalog.version(first).number == 0
     assert not catalog.parts(catalog.version(first))
     assert catalog.batch_report("night") is None
-    published = catalog.publish(
-        [change(first, 0), change(second, 1)], "night", lambda numbers: str(sorted(numbers.values()))
-    )
-    assert {version.number for version in published.values()} == {1, 2}
-    assert catalog.batch_report("night") == "[1, 2]"
+    published = publish(catalog, change(first, 0), change(second, 1), batch="night")
+    assert {name: version.number for name, version in published.items()} == {"A": 1, "B": 2}
+    report = json.loads(catalog.batch_report("night") or "")
+    assert report == {"versions": {"A": 1, "B": 2}, "unchanged": [], "dropped": []}
     with pytest.raises(ConflictError, match="night"):
-        catalog.publish([change(first, 1)], batch="night")
+        publish(catalog, change(first, 1), batch="night")
     assert catalog.version(first).number == 1
 
 
@@ -102,22 +110,22 @@ def test_names_are_unique_and_unknown_ones_get_a_hint(catalog: Catalog) -> None:
         add(catalog, "Temperature", sparse=False)
     with pytest.raises(UnknownNameError, match="Did you mean 'Temperature'"):
         catalog.array("temprature")
-    catalog.publish([change(record, 0, added_parts=(part("p", 0, 5),))])
-    catalog.drop_array(record)
+    publish(catalog, change(record, 0, added_parts=(part("p", 0, 5),)))
+    catalog.publish(News((), dropped=[record]))
     assert catalog.array_names() == []
     assert catalog.trash() == ["arrays/Temperature"]
     assert catalog.every_part(record) == []
     catalog.empty_trash("arrays/Temperature")
     assert catalog.trash() == []
     with pytest.raises(ConflictError, match="dropped"):
-        catalog.publish([change(record, 1)])
+        publish(catalog, change(record, 1))
 
 
 def test_labels_are_kept_as_what_was_added(catalog: Catalog) -> None:
     record = add(catalog, "D", sparse=False)
     for number in range(2 * LABEL_SEGMENTS + 5):
         added = LabelChange("i", number, Labels.of([float(number)]).to_bytes())
-        catalog.publish([change(record, number, labels=(added,))])
+        publish(catalog, change(record, number, labels=(added,)))
     for number in (1, LABEL_SEGMENTS, LABEL_SEGMENTS + 1, 2 * LABEL_SEGMENTS + 5):
         found = catalog.labels(catalog.version(record, number))["i"]
         assert found.values.tolist() == [float(n) for n in range(number)]
@@ -127,7 +135,7 @@ def test_labels_are_kept_as_what_was_added(catalog: Catalog) -> None:
 def test_given_up_versions_are_not_offered(catalog: Catalog) -> None:
     record = add(catalog, "S", sparse=True)
     for number in range(3):
-        catalog.publish([change(record, number, added_parts=(part(f"p{number}", 0, 5),))])
+        publish(catalog, change(record, number, added_parts=(part(f"p{number}", 0, 5),)))
     catalog.forget_versions(record, [0, 1])
     assert [version.number for version in catalog.versions(record)] == [2, 3]
     with pytest.raises(UnknownNameError, match="versions 2 to 3"):
@@ -153,7 +161,7 @@ def test_a_read_asks_only_which_version_there_is(tmp_path: Path) -> None:
         selects = [text for text in asked if text.startswith("SELECT")]
         assert selects
         assert not [text for text in selects if "FROM parts" in text or "FROM labels" in text]
-        assert len(selects) <= 3
+        assert len(selects) <= 4  # one of them whether there are views
         array.insert({"x": [2], "v": [2]})
         assert array.read(x=(0.5, 1.0))["v"].to_pylist() == [1, 2]
         array.set_labels("x", np.arange(10))

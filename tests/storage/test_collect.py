@@ -41,7 +41,8 @@ def test_unclaimed_folders_go_when_they_are_old(local: wr.Database, tmp_path: Pa
         (arrays / name).mkdir()
         (arrays / name / "file").write_bytes(b"12345")
         moment = (arrays / name).stat().st_mtime - age
-        os.utime(arrays / name, (moment, moment))
+        for place in (arrays / name, arrays / name / "file"):
+            os.utime(place, (moment, moment))
     collected = local.collect_garbage()
     assert (collected.directories, collected.bytes >= 5) == (1, True)
     assert {entry.name.split("-")[0] for entry in arrays.iterdir()} == {"D", "young"}

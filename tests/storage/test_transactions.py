@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 
 import numpy as np
 import pytest
@@ -12,8 +13,6 @@ import windrow as wr
 from windrow.errors import ConflictError, DataError, UnknownNameError
 from windrow.storage.dense_store import DenseStore
 from windrow.storage.transaction import Transaction
-
-from .contents import abandoned
 
 
 @pytest.fixture
@@ -40,9 +39,16 @@ def test_a_second_writer_is_told_who_writes(
     assert local.array("D").shape == (6,)
 
 
-def test_stores_that_ran_ahead_are_brought_back(local: wr.Database, arrays: tuple[wr.Array, wr.Array]) -> None:
+def test_stores_that_ran_ahead_are_brought_back(
+    local: wr.Database, arrays: tuple[wr.Array, wr.Array], monkeypatch: pytest.MonkeyPatch
+) -> None:
     dense, sparse = arrays
-    with abandoned(local) as batch:
+
+    def fail(_: object) -> None:
+        raise ZeroDivisionError
+
+    with monkeypatch.context() as patch, suppress(ZeroDivisionError), local.batch() as batch:
+        patch.setattr(local.catalog, "publish", fail)  # after all stores were written
         batch.append("D", np.full(5, 9.0))
         batch.insert("S", {"x": [1, 9], "v": [0, 0]})
         batch.compact("S", {"x": 2})

@@ -1,0 +1,409 @@
+"""What a view must hold, by brute force: its definition evaluated over dictionaries of cells, in plain Python.
+
+A definition is a tree of the steps below. Each step says itself in windrow's language (``text``) and knows its meaning
+(``of``), which is made of the twins that joins and windows have already; windrow takes no part in it.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol
+
+import join_oracle
+from join_oracle import Cell, Dimension, Group, Held, Joined, Measure, Nearest, Place, Shape, Sided, Values
+
+Arrays = Mapping[str, Held]
+"""The arrays, and the views that views stand on, by name."""
+
+
+class Said(Protocol):
+    """An expression over one or two sides: as text, and what it means."""
+
+    def text(self, left: str, right: str) -> str: ...
+
+    def of(self, sides: Sided, far: float) -> Any: ...
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column by its name, of the last side, or an expression of it; missing makes missing."""
+
+    name: str
+    written: str = "{}"
+    function: Callable[[Any], Any] = lambda value: value
+
+    def text(self, left: str, right: str) -> str:
+        return self.written.format(f"{right}.{self.name}" if right else self.name)
+
+    def of(self, sides: Sided, far: float) -> Any:
+        value = sides[-1][self.name]
+        return None if value is None or value != value else self.function(value)
+
+
+@dataclass(frozen=True)
+class Taken:
+    """An aggregate under a name."""
+
+    name: str
+    aggregate: str
+    arguments: tuple[Said, ...] = ()
+    parameter: float | None = None
+
+    def text(self, left: str, right: str) -> str:
+        if self.aggregate == "count_all":
+            return f"count(*) as {self.name}"
+        parts = [argument.text(left, right) for argument in self.arguments]
+        parts += [] if self.parameter is None else [f"{self.parameter:g}"]
+        return f"{self.aggregate}({', '.join(parts)}) as {self.name}"
+
+    def measure(self) -> Measure:
+        return Measure(self.aggregate, tuple(argument.of for argument in self.arguments), self.parameter)
+
+
+@dataclass(frozen=True)
+class Answer:
+    """An array of results, and for those that were aggregated what each was taken of."""
+
+    held: Held
+    groups: Mapping[Cell, Group] = field(default_factory=dict)
+    measures: Mapping[str, Measure] = field(default_factory=dict)
+
+    @property
+    def cells(self) -> Mapping[Cell, Values]:
+        return self.held.cells
+
+    @property
+    def names(self) -> list[str]:
+        return [dimension.name for dimension in self.held.dimensions]
+
+    @property
+    def lows(self) -> list[int]:
+        return [dimension.lo for dimension in self.held.dimensions]
+
+
+class Step(Protocol):
+    def text(self) -> str: ...
+
+    def of(self, arrays: Arrays) -> Answer: ...
+
+    def bases(self) -> frozenset[str]: ...
+
+
+def _operand(step: Step) -> str:
+    return step.name if isinstance(step, Scan) else f"({step.text()})"
+
+
+# One array
+
+
+@dataclass(frozen=True)
+class Scan:
+    name: str
+
+    def text(self) -> str:
+        return f"select * from {self.name}"
+
+    def of(self, arrays: Arrays) -> Answer:
+        return Answer(arrays[self.name])
+
+    def bases(self) -> frozenset[str]:
+        return frozenset({self.name})
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """Some cells, some columns: ``where``, ``having`` and projections."""
+
+    input: Step
+    condition: Said | None = None
+    columns: Mapping[str, Said] | None = None
+
+    def text(self) -> str:
+        items = "*"
+        if self.columns is not None:
+            items = ", ".join(f"{one.text('', '')} as {name}" for name, one in self.columns.items())
+        where = "" if self.condition is None else f" where {self.condition.text('', '')}"
+        return f"select {items} from {_operand(self.input)}{where}"
+
+    def of(self, arrays: Arrays) -> Answer:
+        below = self.input.of(arrays)
+        kept = {cell: below.held.values(cell) for cell in below.cells}
+        if self.condition is not None:
+            kept = {cell: row for cell, row in kept.items() if self.condition.of([row], math.nan) is True}
+        if self.columns is not None:
+            cells = {
+                cell: {name: one.of([row], math.nan) for name, one in self.columns.items()}
+                for cell, row in kept.items()
+            }
+            return Answer(Held(below.held.dimensions, cells))
+        return replace(below, held=Held(below.held.dimensions, {cell: below.cells[cell] for cell in kept}))
+
+    def bases(self) -> frozenset[str]:
+        return self.input.bases()
+
+
+@dataclass(frozen=True)
+class Windowed:
+    """Windows and regrids: at every cell that is there, or every so many; a block is there if it holds a cell."""
+
+    input: Step
+    extents: Mapping[str, tuple[int, int]]
+    taken: tuple[Taken, ...]
+    steps: Mapping[str, int] = field(default_factory=dict)
+    wraps: frozenset[str] = frozenset()
+    boundary: str = "clip"
+    min_count: int = 0
+
+    @classmethod
+    def regrid(cls, input: Step, sizes: Mapping[str, int], taken: tuple[Taken, ...]) -> Windowed:
+        return cls(input, {name: (0, size - 1) for name, size in sizes.items()}, taken, sizes)
+
+    @property
+    def is_regrid(self) -> bool:
+        return not self.wraps and all(self.extents[n] == (0, self.steps.get(n, 1) - 1) for n in self.extents)
+
+    def text(self) -> str:
+        items = ", ".join(one.text("", "") for one in self.taken)
+        if self.is_regrid and self.steps:
+            blocks = ", ".join(f"{name} {size}" for name, size in self.steps.items())
+            return f"select {items} from {_operand(self.input)} regrid ({blocks})"
+        axes = ", ".join(
+            f"{name} between {a} and {b}{' wrap' if name in self.wraps else ''}"
+            for name, (a, b) in self.extents.items()
+        )
+        text = f"select {items} from {_operand(self.input)} window ({axes})"
+        text += f" step ({', '.join(f'{name} {step}' for name, step in self.steps.items())})" if self.steps else ""
+        text += f" boundary {self.boundary}" if self.boundary != "clip" else ""
+        return text + (f" min count {self.min_count}" if self.min_count else "")
+
+    def of(self, arrays: Arrays) -> Answer:
+        held = self.input.of(arrays).held
+        places: dict[Cell, Cell] = {}
+        for cell in held.cells:
+            numbers = [(c - d.lo) // self.steps.get(d.name, 1) for c, d in zip(cell, held.dimensions, strict=True)]
+            lows = [dimension.lo for dimension in held.dimensions]
+            at = tuple(
+                lo + n * self.steps.get(d.name, 1) for lo, n, d in zip(lows, numbers, held.dimensions, strict=True)
+            )
+            if at == cell or self.is_regrid:
+                places[tuple(lo + n for lo, n in zip(lows, numbers, strict=True))] = at
+        measures = {one.name: one.measure() for one in self.taken}
+        groups = {result: self._group(held, at, measures) for result, at in places.items()}
+        cells = {}
+        for result, at in places.items():
+            whole = self.boundary == "clip" or all(
+                self._is_whole(p, d) for p, d in zip(at, held.dimensions, strict=True)
+            )
+            cells[result] = {
+                name: groups[result].result(name, one, self.min_count) if whole else None
+                for name, one in measures.items()
+            }
+        dimensions = tuple(
+            replace(d, hi=d.lo + (d.hi - d.lo) // self.steps.get(d.name, 1), labels=None) for d in held.dimensions
+        )
+        return Answer(Held(dimensions, cells), groups, measures)
+
+    def _is_whole(self, place: int, dimension: Dimension) -> bool:
+        a, b = self.extents.get(dimension.name, (0, 0))
+        return dimension.name in self.wraps or (dimension.lo <= place + a and place + b <= dimension.hi)
+
+    def _group(self, held: Held, at: Cell, measures: Mapping[str, Measure]) -> Group:
+        axes = []
+        for place, dimension in zip(at, held.dimensions, strict=True):
+            a, b = self.extents.get(dimension.name, (0, 0))
+            reached = range(place + a, place + b + 1)
+            if dimension.name in self.wraps:
+                axes.append(sorted({dimension.lo + (c - dimension.lo) % dimension.extent for c in reached}))
+            else:
+                axes.append([c for c in reached if dimension.lo <= c <= dimension.hi])
+        return group_of([held.values(c) for c in itertools.product(*axes) if c in held.cells], measures)
+
+    def bases(self) -> frozenset[str]:
+        return self.input.bases()
+
+
+def group_of(rows: Sequence[Values], measures: Mapping[str, Measure]) -> Group:
+    """Cells in coordinate order, as one group."""
+    group = Group(len(rows))
+    for name, measure in measures.items():
+        group.values[name] = [tuple(of([row], math.nan) for of in measure.arguments) for row in rows]
+    return group
+
+
+@dataclass(frozen=True)
+class Grouped:
+    """Totals: cells that agree in some dimensions. Of no dimensions there is one group, and it is always there."""
+
+    input: Step
+    by: tuple[str, ...]
+    taken: tuple[Taken, ...]
+    having: Said | None = None
+
+    def text(self) -> str:
+        items = ", ".join(one.text("", "") for one in self.taken)
+        text = f"select {items} from {_operand(self.input)}"
+        text += f" group by {', '.join(self.by)}" if self.by else ""
+        return text + (f" having {self.having.text('', '')}" if self.having is not None else "")
+
+    def of(self, arrays: Arrays) -> Answer:
+        held = self.input.of(arrays).held
+        rows: dict[Cell, list[Values]] = {} if self.by else {(): []}
+        for cell in sorted(held.cells):
+            values = held.values(cell)
+            rows.setdefault(tuple(values[name] for name in self.by), []).append(values)
+        measures = {one.name: one.measure() for one in self.taken}
+        groups = {key: group_of(members, measures) for key, members in rows.items()}
+        known = {dimension.name: dimension for dimension in held.dimensions}
+        found = _answer(tuple(known[name] for name in self.by), groups, measures)
+        return found if self.having is None else having(found, self.having)
+
+    def bases(self) -> frozenset[str]:
+        return self.input.bases()
+
+
+def having(answer: Answer, condition: Said) -> Answer:
+    kept = {
+        cell: row for cell, row in answer.cells.items() if condition.of([answer.held.values(cell)], math.nan) is True
+    }
+    return replace(answer, held=Held(answer.held.dimensions, kept))
+
+
+def _answer(
+    dimensions: tuple[Dimension, ...], groups: Mapping[Cell, Group], measures: Mapping[str, Measure], min_count: int = 0
+) -> Answer:
+    cells = {
+        key: {name: group.result(name, measure, min_count) for name, measure in measures.items()}
+        for key, group in groups.items()
+    }
+    return Answer(Held(dimensions, cells), groups, measures)
+
+
+# Shapes
+
+
+@dataclass(frozen=True)
+class Around:
+    """``neighbours``: every cell keeps its place, over the cells inside a shape around it."""
+
+    input: Step
+    shape: Shape
+    written: str
+    taken: tuple[Taken, ...]
+    min_count: int = 0
+
+    def text(self) -> str:
+        items = ", ".join(one.text("", "") for one in self.taken)
+        least = f" min count {self.min_count}" if self.min_count else ""
+        return f"select {items} from {_operand(self.input)} neighbours {self.written}{least}"
+
+    def of(self, arrays: Arrays) -> Answer:
+        held = self.input.of(arrays).held
+        measures = {one.name: one.measure() for one in self.taken}
+        cells, groups = join_oracle.neighbours(held, self.shape, measures, self.min_count)
+        return Answer(Held(held.dimensions, cells), groups, measures)
+
+    def bases(self) -> frozenset[str]:
+        return self.input.bases()
+
+
+@dataclass(frozen=True)
+class Partnered:
+    """One array that joins another: how its cells are found."""
+
+    right: Step
+    shape: Shape
+    written: str
+    mapping: Mapping[str, Place] | None = None
+    """Of the right side's dimensions; None is the identity."""
+    condition: Said | None = None
+    kind: str = "inner"
+    nearest: Nearest | None = None
+    nearest_by: Said | None = None
+
+    def text(self, alias: str) -> str:
+        parts = [] if self.mapping is None else [f"{alias}.{n} = {_placed(p)}" for n, p in self.mapping.items()]
+        parts += [] if self.condition is None else [self.condition.text("L", alias)]
+        text = f" {'' if self.kind == 'inner' else self.kind + ' '}similarity join {_operand(self.right)} {alias}"
+        text += f" on {' and '.join(parts)}" if parts else ""
+        text += f" with shape {self.written}"
+        if self.nearest is None:
+            return text
+        by = "" if self.nearest_by is None else f" by {self.nearest_by.text('L', alias)}"
+        return text + (" mutual nearest" if self.nearest.mutual else f" nearest {self.nearest.count}") + by
+
+    def step(self, left: Held, arrays: Arrays) -> join_oracle.Step:
+        right = self.right.of(arrays).held
+        mapping = join_oracle.identity(left, right) if self.mapping is None else self.mapping
+        condition = None if self.condition is None else self.condition.of
+        return join_oracle.Step(right, self.shape, mapping, condition, self.kind, self.nearest)
+
+
+def _placed(place: Place) -> str:
+    text = f"{'LRQ'[place.side]}.{place.dimension}"
+    text = f"{place.scale} * {text}" if place.scale != 1 else text
+    text = f"{text} // {place.divisor}" if place.divisor != 1 else text
+    return text if place.shift == 0 else f"{text} {'+' if place.shift > 0 else '-'} {abs(place.shift)}"
+
+
+@dataclass(frozen=True)
+class Coupled:
+    """A join, or a chain of them: its groups, its pairs (``columns``), or the cells without partner."""
+
+    left: Step
+    partners: tuple[Partnered, ...]
+    by: tuple[str, ...] = ()
+    taken: tuple[Taken, ...] = ()
+    columns: Mapping[str, Said] | None = None
+    where: Said | None = None
+
+    @property
+    def is_anti(self) -> bool:
+        return self.partners[-1].kind == "anti"
+
+    def text(self) -> str:
+        last = "RQ"[len(self.partners) - 1]
+        if self.is_anti:
+            items = "*"
+        elif self.columns is not None:
+            items = ", ".join(f"{one.text('L', last)} as {name}" for name, one in self.columns.items())
+        else:
+            items = ", ".join(one.text("L", last) for one in self.taken)
+        text = f"select {items} from {_operand(self.left)} L"
+        text += "".join(one.text(alias) for one, alias in zip(self.partners, "RQ", strict=False))
+        text += "" if self.where is None else f" where {self.where.text('L', last)}"
+        return text + (f" group by {', '.join(f'L.{name}' for name in self.by)}" if self.by else "")
+
+    def of(self, arrays: Arrays) -> Answer:
+        left = self.left.of(arrays).held
+        joined = join_oracle.join(left, *(one.step(left, arrays) for one in self.partners))
+        if self.where is not None:
+            joined = joined.where(self.where.of)
+        if self.is_anti:
+            return Answer(Held(left.dimensions, {row[0]: left.cells[row[0]] for row, _ in joined.rows if row[0]}))
+        if self.columns is not None:
+            return self._pairs(joined, self.columns)
+        measures = {one.name: one.measure() for one in self.taken}
+        groups = join_oracle.grouped(joined, [(0, name) for name in self.by], measures)
+        known = {dimension.name: dimension for dimension in left.dimensions}
+        return _answer(tuple(known[name] for name in self.by), groups, measures)
+
+    def _pairs(self, joined: Joined, columns: Mapping[str, Said]) -> Answer:
+        names = [[dimension.name for dimension in side.dimensions] for side in joined.sides]
+        every = [name for side in names for name in side]
+        dimensions = tuple(
+            replace(d, name=d.name if every.count(d.name) == 1 else f"{alias}_{d.name}")
+            for alias, side in zip("LRQ", joined.sides, strict=False)
+            for d in side.dimensions
+        )
+        cells: dict[Cell, Values] = {}
+        for row, far in joined.rows:
+            values = joined.values(row)
+            place = tuple(c for cell in row if cell is not None for c in cell)
+            cells[place] = {name: one.of(values, far) for name, one in columns.items()}
+        return Answer(Held(dimensions, cells))
+
+    def bases(self) -> frozenset[str]:
+        return self.left.bases().union(*(one.right.bases() for one in self.partners))
