@@ -438,3 +438,12 @@ def test_a_batch_breaks_no_view_that_it_does_not_reach(watched: Watched) -> None
     put(watched, "B", {2: 5})
     assert watched.cells("W") == {(): 6}
     assert read(watched.database.view("V")) is not None
+
+
+def test_no_report_names_what_is_hidden(watched: Watched) -> None:
+    array = watched.database.create("A", "<v: int64, w: int64> [i=0:99:4]", sparse=True)
+    watched.view("V", "select count(*) as n, sum(v) as t from A neighbours Linf(1)")
+    for values in ((1, 1), (2, 1), (2, 2)):
+        report = array.insert({"i": [3], "v": [values[0]], "w": [values[1]]})
+        assert list(report.versions) == ["A"]
+        assert "__windrow" not in str(report)

@@ -72,6 +72,7 @@ class StateStore:
         known = self.transaction.known(self.name)
         if known is None and self.name in self.transaction.catalog.array_names():
             known = self.transaction.working(self.name)
+            self.transaction.maintained.add(self.name)  # looked at only: no report of the batch names it
         if known is not None and known.schema.attributes != self.layout.attributes:
             self.transaction.drop(self.name)  # what is kept is kept in another form now
             return None
