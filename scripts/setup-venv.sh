@@ -25,12 +25,4 @@ pip install --no-build-isolation --constraint constraints.txt --editable '.[all,
 pip check
 
 # Compiled kernels are kept beside the code, where Spark's workers find them too; without this the first queries wait.
-.venv/bin/python - <<'PYTHON'
-import sys
-
-from windrow.kernels.warm import warm
-
-shown = sys.stdout.isatty()
-warm(lambda done, count, name: shown and print(f"\r\033[Kcompiling kernels: {done} of {count}, {name}", end=""))
-print("\r\033[K" if shown else "", "kernels are compiled", sep="")
-PYTHON
+.venv/bin/python scripts/compile-kernels.py

@@ -5,7 +5,9 @@ It runs at set-up. What is there already is only looked at, and several processe
 
 from __future__ import annotations
 
+import multiprocessing
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -29,16 +31,45 @@ class Job(NamedTuple):
     run: Callable[[], object]
 
 
-def warm(progress: Callable[[int, int, str], None] | None = None) -> int:
+Progress = Callable[[int, int, str], None]
+AT_ONCE = 8
+"""Jobs that a process takes together: neighbours share kernels, which two processes would both compile."""
+
+
+def warm(progress: Progress | None = None, processes: int = 1) -> int:
     """Compile the common kernels; how many jobs that took. ``progress`` is told how many are done, of how many."""
-    jobs = [*_scans(), *_selections(), *_networks(), *_simple_methods(), *_shapes(), *_frames(), *_joins(), *_states()]
-    for number, job in enumerate(jobs):
-        if progress:
-            progress(number, len(jobs), job.name)
-        job.run()
+    jobs = _jobs()
+    if processes > 1:
+        _warm_in(processes, jobs, progress)
+    else:
+        for number, job in enumerate(jobs):
+            if progress:
+                progress(number, len(jobs), job.name)
+            job.run()
     if progress:
         progress(len(jobs), len(jobs), "done")
     return len(jobs)
+
+
+def _jobs() -> list[Job]:
+    return [*_scans(), *_selections(), *_networks(), *_simple_methods(), *_shapes(), *_frames(), *_joins(), *_states()]
+
+
+def _warm_in(processes: int, jobs: Sequence[Job], progress: Progress | None) -> None:
+    """The same in several processes, which are started anew: forked ones would share the compiler's locks."""
+    ready = 0
+    with ProcessPoolExecutor(processes, multiprocessing.get_context("spawn")) as pool:
+        starts = {pool.submit(_run_some, start): start for start in range(0, len(jobs), AT_ONCE)}
+        for done in as_completed(starts):
+            done.result()
+            ready += len(jobs[starts[done] : starts[done] + AT_ONCE])
+            if progress:
+                progress(ready, len(jobs), jobs[starts[done]].name)
+
+
+def _run_some(start: int) -> None:
+    for job in _jobs()[start : start + AT_ONCE]:
+        job.run()
 
 
 def _values(axes: int, dtype: str, missing: bool = False) -> Any:
