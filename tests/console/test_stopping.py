@@ -67,7 +67,7 @@ def test_what_cannot_be_stopped_is_left_behind(connect: Connect, monkeypatch: py
 
     def stubborn() -> None:
         running.set()
-        released.wait(60)
+        released.wait()  # however long this machine stands still meanwhile
 
     with pytest.raises(KeyboardInterrupt):
         run_stoppable(db, lambda: _interrupted(running) or stubborn())
