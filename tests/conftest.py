@@ -15,7 +15,11 @@ from hypothesis import HealthCheck, settings
 # stops a change from landing is the change. `thorough` searches widely, at random.
 settings.register_profile("default", deadline=None, print_blob=True)
 settings.register_profile(
-    "ci", settings.get_profile("default"), derandomize=True, suppress_health_check=[HealthCheck.too_slow]
+    "ci",
+    settings.get_profile("default"),
+    derandomize=True,
+    max_examples=50,
+    suppress_health_check=[HealthCheck.too_slow],
 )
 settings.register_profile(
     "thorough", settings.get_profile("default"), max_examples=1000, suppress_health_check=[HealthCheck.too_slow]

@@ -121,13 +121,18 @@ def test_page_runs_without_spark(page: Path, tmp_path: Path, monkeypatch: pytest
     run_page(page, on_spark=False)
 
 
+OFTEN = ("howto-spark.md", "howto-frames.md")
+"""The pages whose blocks on Spark run with every `make test`; the others are slow tests."""
+
+
 @pytest.mark.spark
 @pytest.mark.timeout(600)
-def test_pages_run_on_spark(tmp_path: Path) -> None:
+@pytest.mark.parametrize("often", [True, pytest.param(False, marks=pytest.mark.slow)])
+def test_pages_run_on_spark(tmp_path: Path, often: bool) -> None:
     """In a process of their own, because a page may start and stop a session as it likes."""
     from windrow.execution.java import find_java
 
-    pages = [str(parameter.values[0]) for parameter in pages_with(on_spark=True)]
+    pages = [str(page) for page in (p.values[0] for p in pages_with(on_spark=True)) if (page.name in OFTEN) == often]
     assert pages
     settings = {"JAVA_HOME": str(find_java().path), "PYSPARK_PYTHON": sys.executable}
     _run_script([str(Path(__file__)), *pages], tmp_path, settings)

@@ -311,7 +311,7 @@ def walk(kind: str, steps: int, spikes: bool) -> Base:
     return base
 
 
-@pytest.mark.parametrize("kind", STEADY)
+@pytest.mark.parametrize("kind", [*STEADY[:2], *(pytest.param(kind, marks=pytest.mark.slow) for kind in STEADY[2:])])
 def test_a_thousand_steps_without_spikes_hardly_ask(kind: str) -> None:
     base = walk(kind, 25, spikes=False)
     assert base.steps >= 1000

@@ -23,6 +23,9 @@ from windrow.model.types import TYPES
 SUMS = ("sum", "avg", "var", "std", "var_pop", "std_pop", "skew", "kurtosis")
 PAIRS = ("wavg", "covar", "covar_pop", "corr")
 EXTREMES = ("min", "max", "range")
+OFTEN = ("sum", "var", "kurtosis", "corr")
+MOST_OFTEN = [name if name in OFTEN else pytest.param(name, marks=pytest.mark.slow) for name in (*SUMS, *PAIRS)]
+"""One of each kind of state with every run; the others are made of the same parts."""
 
 
 def rule_of(name: str, kind: str = "float64") -> Any:
@@ -128,7 +131,7 @@ def with_spikes(random: np.random.Generator, count: int) -> list[float]:
     return list(map(float, values))
 
 
-@pytest.mark.parametrize("name", [*SUMS, *PAIRS])
+@pytest.mark.parametrize("name", MOST_OFTEN)
 def test_a_thousand_steps_with_spikes(name: str) -> None:
     random = np.random.default_rng(7)
     values: list[Any] = with_spikes(random, 1001)
@@ -157,7 +160,7 @@ def test_groups_are_merged_and_taken_out_whole(name: str, data: st.DataObject) -
     assert not nothing.recompute[0]
 
 
-@pytest.mark.parametrize("name", [*SUMS, *PAIRS])
+@pytest.mark.parametrize("name", MOST_OFTEN)
 def test_without_spikes_hardly_anything_is_computed_anew(name: str) -> None:
     random = np.random.default_rng(11)
     values: list[Any] = list(map(float, random.normal(size=600)))

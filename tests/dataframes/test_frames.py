@@ -85,7 +85,7 @@ FRAMES: list[tuple[str, Any, Any, str]] = [
     [
         pytest.param(1, ["n", "middle"], marks=pytest.mark.slow),
         (5, list(AGGREGATES)),
-        (50, ["total", "usual"]),
+        pytest.param(50, ["total", "usual"], marks=pytest.mark.slow),
     ],
 )
 def test_results_do_not_depend_on_the_number_of_tasks(spark_session: Any, tasks: int, names: list[str]) -> None:
@@ -134,7 +134,10 @@ def literal(value: Any) -> str:
     return "null" if value is None else f"double('{value}')" if isinstance(value, float) else str(value)
 
 
-@pytest.mark.parametrize(("partitions", "names"), [(1, ["n"]), (7, list(AGGREGATES)), (50, ["top", "kinds"])])
+@pytest.mark.parametrize(
+    ("partitions", "names"),
+    [(1, ["n"]), (7, list(AGGREGATES)), pytest.param(50, ["top", "kinds"], marks=pytest.mark.slow)],
+)
 def test_rows_in_order_are_not_shuffled(spark_session: Any, partitions: int, names: list[str]) -> None:
     parts = twin.partitions(made_rows(40, seed=partitions), ("g",), [twin.Order("k")], None)
     parts.sort(key=lambda part: twin.Order("g").sorting(part[0]))

@@ -162,7 +162,7 @@ STRATEGIES = [
 
 
 @pytest.mark.parametrize(("operation", "strategy"), STRATEGIES)
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(problem=problems())
 def test_shapes_by_definition(operation: str, strategy: str, problem: Any) -> None:
     check(operation, strategy, problem)

@@ -130,7 +130,7 @@ def places(found: Any) -> list[tuple[int, int]]:
     return sorted((int(d), int(e)) for d, e in zip(found["dn"].values.ravel(), found["en"].values.ravel(), strict=True))
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(problem=problems())
 def test_conditions_on_labels_choose_the_cells_that_have_them(connect: Connect, problem: dict[str, Any]) -> None:
     database = connect(workers=2)

@@ -125,7 +125,7 @@ def test_key_runs_hold_every_neighbour_once(case: Case) -> None:
         assert not len(column) or (lo, hi) == (column.min(), column.max())
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(cases())
 def test_free_dimensions_take_any_offset(case: Case) -> None:
     shape, names, bounds = case

@@ -74,7 +74,7 @@ def query(functions: tuple[str, ...], order: str, frame: str) -> str:
     return f"select b, {listed} from placed order by b"
 
 
-@pytest.mark.parametrize("frame", FRAMES)
+@pytest.mark.parametrize("frame", [*FRAMES[:2], *(pytest.param(frame, marks=pytest.mark.slow) for frame in FRAMES[2:])])
 def test_aggregates_and_rows_of_frames_are_those_of_spark_and_duckdb(db: Any, spark_session: Any, frame: str) -> None:
     asked = query((*FUNCTIONS, *PICKS), "b", frame)
     found = rows(db.sql(asked).collect())

@@ -85,7 +85,7 @@ def kill_again_and_again(path: Path, plan: Plan, kills: int, engine: str = "loca
     print(f"killed in {[(number, kind, 'after' if done else 'before') for number, kind, done in outcomes]}")
 
 
-@pytest.mark.parametrize("seed", [1, 2, 3])
+@pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.slow), pytest.param(3, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("heavy", ["dense", "sparse"])
 def test_a_killed_writer_leaves_a_version_before_or_after_its_batch(tmp_path: Path, seed: int, heavy: Heavy) -> None:
     kill_again_and_again(tmp_path / "warehouse", Plan(seed, heavy), KILLS)
@@ -137,11 +137,12 @@ def test_a_writer_killed_while_making_the_warehouse_is_no_obstacle(tmp_path: Pat
 
 @pytest.mark.spark
 @pytest.mark.timeout(600)
-def test_a_killed_spark_worker_changes_nothing_in_the_result(tmp_path: Path) -> None:
+@pytest.mark.parametrize("work", ["writes and windows", pytest.param("all", marks=pytest.mark.slow)])
+def test_a_killed_spark_worker_changes_nothing_in_the_result(tmp_path: Path, work: str) -> None:
     """Workers die after they have written and before they have said so: what they wrote must not show."""
     script = Path(crash_writer.__file__).with_name("crash_spark.py")
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-    command = [sys.executable, str(script), str(tmp_path)]
+    command = [sys.executable, str(script), str(tmp_path), work]
     ended = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=580)
     assert ended.returncode == 0, ended.stderr[-2000:]
     said = ended.stdout.splitlines()
