@@ -98,6 +98,18 @@ def test_interrupting_ends_with_130(tmp_path: Path) -> None:
         assert db.array("A").version == 1
 
 
+def test_an_interrupt_through_code_made_from_text_ends_with_130_too(tmp_path: Path) -> None:
+    """As importing a dataclass makes it: Python notes such an interrupt, and a module's run would end by the signal."""
+    (tmp_path / "interrupted.py").write_text(
+        "import sys\nimport psutil\nfrom windrow.console import main\n"
+        "@main.commands.command()\ndef stop():\n    exec('raise KeyboardInterrupt')\n"
+        "sys.argv = ['windrow', 'stop']\nmain.main()"
+    )
+    command = [sys.executable, "-m", "interrupted"]
+    ended = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, env=environment(), timeout=60)
+    assert (ended.returncode, ended.stdout, ended.stderr.strip()[:7]) == (130, "", "stopped")
+
+
 def _has_open(process_number: int, name: str) -> bool:
     try:
         return any(link.resolve().name == name for link in Path(f"/proc/{process_number}/fd").iterdir())

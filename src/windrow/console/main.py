@@ -94,6 +94,9 @@ def main() -> None:
     except SystemExit as end:
         if end.code == ExitCode.INTERRUPTED:
             end_children()
+            # An interrupt that came through code made from text, as importing a dataclass runs it, stays noted in the
+            # interpreter, which would end by the signal and not with our code. Running any text takes the note away.
+            exec("")
         end_if_left_behind(end.code if isinstance(end.code, int) else 0)
         raise
 
