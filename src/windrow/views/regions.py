@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
@@ -20,21 +21,27 @@ MOST_CLUSTERS = 64
 def cluster_numbers(at: Sequence[Int64Array], grid: ChunkGrid, most: int = MOST_CLUSTERS) -> Int64Array:
     """A number for each cell: cells of one number lie in one chunk, or in chunks side by side if there are many."""
     chunks = [(column - lo) // size for column, lo, size in zip(at, grid.lo, grid.chunk, strict=True)]
+    chunks = [column - column.min() for column in chunks] if len(at[0]) else chunks
     while True:
         distinct, numbers = _distinct(chunks)
         if distinct <= most:
             return numbers
-        spread = [int(column.max()) - int(column.min()) for column in chunks]
-        widest = int(np.argmax(spread))
+        widest = int(np.argmax([int(column.max()) for column in chunks]))
         chunks[widest] = chunks[widest] // 2
 
 
 def _distinct(columns: Sequence[Int64Array]) -> tuple[int, Int64Array]:
-    numbers = np.zeros(len(columns[0]), np.int64)
-    for column in columns:
-        values, place = np.unique(column, return_inverse=True)
-        numbers = np.unique(numbers * len(values) + place, return_inverse=True)[1].astype(np.int64)
-    return int(numbers.max(initial=-1)) + 1, numbers
+    """How many different places there are, from 0 along each axis, and the number of each row's."""
+    keys, extents = np.zeros(len(columns[0]), np.int64), [int(column.max(initial=0)) + 1 for column in columns]
+    if math.prod(extents) < 2**62:  # one number says it all, and one sort is enough
+        for column, extent in zip(columns, extents, strict=True):
+            keys = keys * extent + column
+        keys = np.unique(keys, return_inverse=True)[1].astype(np.int64)
+    else:
+        for column in columns:
+            values, place = np.unique(column, return_inverse=True)
+            keys = np.unique(keys * len(values) + place, return_inverse=True)[1].astype(np.int64)
+    return int(keys.max(initial=-1)) + 1, keys
 
 
 def cluster_cells(at: Sequence[Int64Array], grid: ChunkGrid) -> list[Box]:
