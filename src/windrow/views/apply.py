@@ -16,6 +16,7 @@ from windrow.model.schema import Dimension, Schema
 from windrow.model.source import Blocks
 from windrow.operations.dense.sources import MemorySource
 from windrow.operations.dense.write import follow, write
+from windrow.operations.query.blocks import row_bytes
 from windrow.operations.query.run import compute_grid, source_of
 from windrow.operations.query.sparse_run import insert_computed
 from windrow.operations.sparse.patch import patch_cells, read_at
@@ -42,6 +43,8 @@ class Applied:
     """Results that were looked at again."""
     pairs: int = 0
     """Rows that left results or came to them."""
+    rewritten: bool = False
+    """Whether all of it was written, be it as before or not."""
 
 
 def recompute_cells(engine: Engine, working: WorkingArray, bound: Bound, boxes: Sequence[Box]) -> Applied:
@@ -133,14 +136,26 @@ def _unlike_stored(working: WorkingArray, box: Box, blocks: Blocks) -> npt.NDArr
 
 
 def rebuild(engine: Engine, working: WorkingArray, bound: Bound) -> Applied:
-    """Compute all of a view again, written where it is computed."""
+    """Compute all of a view again, written where it is computed. What is stored is not looked at: it may be damaged."""
     if not working.record.sparse:
         return recompute_boxes(engine, working, bound, [bound.box])
     source = source_of(engine, bound)
     delete(engine, working, None)
     found = insert_computed(engine, working, source)
     working.note("rebuild")
-    return Applied(found.cells)
+    return Applied(found.cells, rewritten=True)
+
+
+def rebuild_unlike(engine: Engine, working: WorkingArray, bound: Bound) -> Applied:
+    """Compute all of a view again; one that can be held is compared with what is stored, and only written if unlike."""
+    if not working.record.sparse:
+        return recompute_boxes(engine, working, bound, [bound.box])
+    there = sum(part.cells for part in working.parts.values())
+    coming = 0 if bound.box.is_empty else source_of(engine, bound).cells_in(bound.box)
+    if (there + coming) * row_bytes(working.schema) > HELD_BYTES:
+        return rebuild(engine, working, bound)
+    cells = evaluate_cells(engine, bound, [bound.box])
+    return replace_cells(engine, working, [working.schema.box(working.hi) | bound.box], cells)
 
 
 def follow_query(working: WorkingArray, bound: Bound) -> None:

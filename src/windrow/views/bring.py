@@ -14,13 +14,22 @@ from windrow.operations.dense.write import settle
 from windrow.plan.bound import Bound, BoundScan
 from windrow.plan.nodes import Scan
 from windrow.storage.transaction import Transaction
-from windrow.views.apply import Applied, follow_query, put_results, rebuild, recompute_boxes, recompute_cells
+from windrow.views.apply import (
+    Applied,
+    follow_query,
+    put_results,
+    rebuild,
+    rebuild_unlike,
+    recompute_boxes,
+    recompute_cells,
+)
 from windrow.views.changes import Change, label_boxes, relabelled
 from windrow.views.cost import Choice, choose
 from windrow.views.history import Entry
 from windrow.views.known import KnownView, pinned_scans
 from windrow.views.rules.choose import Bases, core_of, find_rule, state_store
 from windrow.views.touched import AnotherQueryError, find_touched
+from windrow.views.used import without_unused
 
 Moments = Mapping[str, tuple[BoundScan, BoundScan]]
 """The bases of a view, each as it was and as it is."""
@@ -43,6 +52,8 @@ class Plan:
     choice: Choice
     boxes: list[Box] = field(default_factory=list)
     bases: Bases | None = None
+    mends: bool = False
+    """Whether what is stored is not to be relied on."""
 
 
 def bring(
@@ -60,7 +71,8 @@ def bring(
     with clock("plan"):
         pinned = pinned_scans(transaction.warehouse, view.definition)
         after = view.definition.bind({name: now for name, (_, now) in moments.items()}, pinned)
-        plan = Plan(Choice(True, "a full refresh was asked for"))
+        changes = without_unused(changes, after)
+        plan = Plan(Choice(True, "a full refresh was asked for"), mends=True)
         if not full:
             plan = _plan(view, moments, changes, after, pinned)
     entry = Entry.of_choice(plan.choice, transaction.batch, sum(change.cells for change in changes.values()))
@@ -108,7 +120,7 @@ def _carry_out(
     if store is not None:
         store.forget_all()
     if plan.choice.rebuilds:
-        return rebuild(engine, working, after), None
+        return (rebuild if plan.mends else rebuild_unlike)(engine, working, after), None
     again = recompute_cells if working.record.sparse else recompute_boxes
     return again(engine, working, after, plan.boxes), None
 

@@ -6,7 +6,7 @@ and after is no change, however it was written.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 
 from windrow.kernels.sparse.order import coordinate_order
 from windrow.model.box import Box
-from windrow.model.schema import Schema
+from windrow.model.schema import VALID_SUFFIX, Schema
 from windrow.plan.bound import BoundScan
 from windrow.storage.cells import cell_fields, coordinates, found_in
 from windrow.storage.pieces import pieces_of, read_piece, read_rows_of
@@ -52,6 +52,15 @@ class CellChange:
     def at(self, table: pa.Table) -> list[Int64Array]:
         return coordinates(table, self.schema)
 
+    def of(self, attributes: Collection[str]) -> CellChange:
+        """Without the cells that stayed and have the same values of some attributes."""
+        if all(name in attributes for name in self.schema.attribute_names):
+            return self
+        if not self.left.num_rows or not self.came.num_rows:
+            return self
+        compared = [name for name in self.schema.attribute_names if name in attributes]
+        return net_tables(self.schema, self.left, self.came, compared)
+
     @cached_property
     def boxes(self) -> list[Box]:
         """Where they lie."""
@@ -65,10 +74,19 @@ class GridChange:
 
     boxes: list[Box]
     cells: int
+    by_attribute: Mapping[str, list[Box]]
+    """The same of each attribute."""
 
     @property
     def is_empty(self) -> bool:
         return not self.boxes
+
+    def of(self, attributes: Collection[str]) -> GridChange:
+        """Where some attributes are not as they were."""
+        if all(name in attributes for name in self.by_attribute):
+            return self
+        chosen = {name: boxes for name, boxes in self.by_attribute.items() if name in attributes or not name}
+        return GridChange(merge_boxes(box for boxes in chosen.values() for box in boxes), self.cells, chosen)
 
 
 Change = CellChange | GridChange
@@ -96,8 +114,8 @@ def net_cells(before: BoundScan, after: BoundScan) -> CellChange:
     return net_tables(after.schema, old, new)
 
 
-def net_tables(schema: Schema, old: pa.Table, new: pa.Table) -> CellChange:
-    """What distinguishes two tables of cells."""
+def net_tables(schema: Schema, old: pa.Table, new: pa.Table, compared: Sequence[str] | None = None) -> CellChange:
+    """What distinguishes two tables of cells; of those in both, by the attributes that are compared."""
     names = cell_fields(schema).names
     old, new = old.select(names), new.select(names)
     at_old, at_new = coordinates(old, schema), coordinates(new, schema)
@@ -106,7 +124,8 @@ def net_tables(schema: Schema, old: pa.Table, new: pa.Table) -> CellChange:
     # Both lists hold the same cells; in one order, they can be compared row by row.
     stays_old = stays_old[coordinate_order([column[stays_old] for column in at_old])]
     stays_new = stays_new[coordinate_order([column[stays_new] for column in at_new])]
-    same = same_values(schema, old.take(pa.array(stays_old)), new.take(pa.array(stays_new)))
+    alone = schema if compared is None else schema.select(compared)
+    same = same_values(alone, old.take(pa.array(stays_old)), new.take(pa.array(stays_new)))
     left, came = np.ones(old.num_rows, bool), np.ones(new.num_rows, bool)
     left[stays_old[same]] = False
     came[stays_new[same]] = False
@@ -163,14 +182,18 @@ def net_grid(before: BoundScan, after: BoundScan, written: Iterable[int] | None)
         if written is None
         else [grid.box_of(grid.key(ordinal)) & after.box for ordinal in sorted(set(written))]
     )
-    found: list[Box] = []
-    cells = 0
+    found: dict[str, list[Box]] = {}
+    every, cells = list[Box](), 0
     for region in (region for whole in regions for region in grid.blocks(whole, 2**22) if not whole.is_empty):
-        differs = _differences(before, after, region)
+        differs = np.zeros(region.shape, bool)
+        for name, unlike in _differences(before, after, region):
+            if unlike.any():
+                found.setdefault(name, []).append(bounding_box(unlike, region))
+                differs |= unlike
         cells += int(differs.sum())
         if differs.any():
-            found.append(bounding_box(differs, region))
-    return GridChange(merge_boxes(found), cells)
+            every.append(bounding_box(differs, region))
+    return GridChange(merge_boxes(every), cells, {name: merge_boxes(boxes) for name, boxes in found.items()})
 
 
 def bounding_box(chosen: Mask, region: Box) -> Box:
@@ -181,18 +204,21 @@ def bounding_box(chosen: Mask, region: Box) -> Box:
     return Box(lo, tuple(at + int(place[-1]) for at, place in zip(region.lo, places, strict=True)))
 
 
-def _differences(before: BoundScan, after: BoundScan, region: Box) -> Mask:
-    """Which cells of a region are not as they were, or were not there."""
-    differs = np.ones(region.shape, bool)
+def _differences(before: BoundScan, after: BoundScan, region: Box) -> Iterator[tuple[str, Mask]]:
+    """Which cells of a region were not there (as those of no attribute), and by attribute which are other ones."""
+    new = np.ones(region.shape, bool)
     common = region & before.box
     if common.is_empty or before.schema.lo != after.schema.lo:
-        return differs
-    old, new = before.snapshot.read(common), after.snapshot.read(common)
-    inside = np.zeros(common.shape, bool)
-    for name, values in new.items():
-        inside |= ~same_blocks(values, old[name]) if name in old else True
-    differs[common.slices(region.lo)] = inside
-    return differs
+        yield "", new
+        return
+    inside = common.slices(region.lo)
+    new[inside] = False
+    yield "", new
+    old = before.snapshot.read(common)
+    for name, values in after.snapshot.read(common).items():
+        differs = np.zeros(region.shape, bool)
+        differs[inside] = ~same_blocks(values, old[name]) if name in old else True
+        yield name.removesuffix(VALID_SUFFIX), differs
 
 
 def same_blocks(one: npt.NDArray[Any], other: npt.NDArray[Any]) -> Mask:

@@ -39,7 +39,9 @@ class Choice:
 
 
 def choose(maintain: str, after: Bound, boxes: Sequence[Box], learned: Mapping[str, float]) -> Choice:
-    """The way that the setting asks for, or the cheaper one."""
+    """The way that the setting asks for, or the cheaper one; of what nothing reaches there is nothing to rebuild."""
+    if not boxes:
+        return Choice(False, "no result is touched")
     whole = float(max(1, after.box.size if not after.box.is_empty else 1))
     patch = float(sum((box & after.box).size for box in boxes if not (box & after.box).is_empty))
     if maintain == "full":

@@ -33,6 +33,9 @@ FIELDS = pa.schema(
 )
 
 
+_DONE = {"rebuild": "rebuilt", "patch": "patched"}
+
+
 @dataclass(frozen=True)
 class Entry:
     """One line of a view's history."""
@@ -72,7 +75,7 @@ class Entry:
             chunks, size = chunks + len(written), size + int(written.bytes.sum())
         return replace(
             self,
-            way="rebuilt" if self.planned == "rebuild" else "patched" if cells else "unchanged",
+            way=_DONE[self.planned or ""] if cells or applied.rewritten else "unchanged",
             cells=cells,
             touched=applied.touched or touched,
             pairs=applied.pairs,

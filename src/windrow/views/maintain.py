@@ -33,6 +33,8 @@ class Maintenance:
     _base: dict[str, BoundScan] = field(default_factory=dict)
     _views: list[KnownView] | None = None
     _found: dict[str, tuple[BoundScan, BoundScan, Change]] = field(default_factory=dict)
+    _reverted: set[str] = field(default_factory=set)
+    """Views that were changed in here and taken back: what was written since says nothing of what they were between."""
 
     def run(self) -> None:
         """Bring every view up to date with what the transaction has changed so far."""
@@ -111,9 +113,23 @@ class Maintenance:
             check_fingerprints(view.name, view.definition, view.record.facts.get("fingerprints", {}))
         changes = {} if full else {name: self._change(name, *moment) for name, moment in moments.items()}
         differing = {name: change for name, change in changes.items() if change is not None}
+        again = view.name in self._held
         brought = bring(self.engine, self.transaction, view, moments, differing, full)
         self._held[view.name] = {name: now for name, (_, now) in moments.items()}
+        if again:
+            self._forget_detour(view.name)
         return brought
+
+    def _forget_detour(self, name: str) -> None:
+        """A view that was looked at on the way, and in the end is as it was, has not changed."""
+        working = self.transaction.known(name)
+        if working is None or not working.changed:
+            return
+        before, now = self._published(name), self._now(name)
+        same = before.labels == now.labels and before.box == now.box
+        if same and find_change(before, now, self._written(name, before)).is_empty:
+            self.transaction.revert(name)
+            self._reverted.add(name)
 
     def _change(self, name: str, before: BoundScan, after: BoundScan) -> Change | None:
         """What happened to an array, looked up once for all views that read it."""
@@ -128,7 +144,12 @@ class Maintenance:
     def _written(self, name: str, before: BoundScan) -> list[int] | None:
         """The chunks of a dense array that may not be as they were, if that is known."""
         working = self.transaction.known(name)
-        if working is None or working.replaces_all_chunks or before.schema.grid.chunk != working.schema.grid.chunk:
+        if (
+            working is None
+            or name in self._reverted
+            or working.replaces_all_chunks
+            or before.schema.grid.chunk != working.schema.grid.chunk
+        ):
             return None
         return [int(ordinal) for chunks in working.written_chunks for ordinal in chunks.ordinals]
 

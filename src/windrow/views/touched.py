@@ -29,6 +29,7 @@ from windrow.plan.bound import (
     BoundWindow,
 )
 from windrow.plan.operators import BoundOperated
+from windrow.plan.windows import WindowPlan
 from windrow.views.regions import merge_boxes, project, stretch
 from windrow.views.touched_joins import touched_left
 
@@ -87,7 +88,16 @@ def _totals(before: BoundTotals, after: BoundTotals, changed: Changed) -> list[B
 def _window(before: BoundWindow, after: BoundWindow, changed: Changed) -> list[Box]:
     found = find_touched(before.source, after.source, changed)
     reached = [_reached_by(box, bound) for box in found for bound in (before, after)]
+    if after.schema.sparse or before.box != after.box:
+        # A result is there where a cell is, and its window need not hold that cell.
+        reached += [_positions_in(box, bound.plan) for box in found for bound in (before, after)]
     return [*reached, *_other_borders(before, after)]
+
+
+def _positions_in(box: Box, plan: WindowPlan) -> Box:
+    """The results of the positions in a box that are evaluated."""
+    inside = box & plan.bounds
+    return inside if inside.is_empty else _stepped(inside, plan.bounds.lo, plan.window.step)
 
 
 def _reached_by(box: Box, bound: BoundWindow) -> Box:

@@ -1,0 +1,96 @@
+"""Faults that the random search of test_machine.py found, each as small as it can be said."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from .checking import Watched
+
+
+@pytest.fixture
+def watched(local: Any) -> Watched:
+    return Watched(local)
+
+
+def test_a_window_that_does_not_hold_its_own_cell(watched: Watched) -> None:
+    """A result is there where a cell is: one that comes has a result, although no window holds it."""
+    array = watched.database.create("A", "<v: int64> [i=0:9:4]", sparse=True)
+    array.insert({"i": [1, 2], "v": [10, 20]})
+    watched.view("V", "select sum(v) as s from A window (i between -2 and -1)")
+    array.insert({"i": [3, 9], "v": [30, 90]})
+    watched.check()
+    assert watched.cells("V") == {1: None, 2: 10, 3: 30, 9: None}
+    array.delete("i = 3")
+    watched.check()
+    assert watched.cells("V") == {1: None, 2: 10, 9: None}
+
+
+def test_a_window_that_lies_before_a_slice_that_comes(watched: Watched) -> None:
+    array = watched.database.create("T", "<v: float64> [t=1:*:2, x=0:2:2]")
+    array.append({"v": np.arange(6.0).reshape(2, 3)})
+    watched.view("V", "select max(v) as m from T window (t between -2 and -1)")
+    array.append({"v": np.arange(6.0, 9.0).reshape(1, 3)})
+    watched.check()
+    array.append({"v": np.arange(9.0, 15.0).reshape(2, 3)})
+    watched.check()
+
+
+def test_a_sampled_window_that_does_not_hold_its_own_cell(watched: Watched) -> None:
+    array = watched.database.create("A", "<v: int64> [i=1:20:4]", sparse=True)
+    watched.view("V", "select count(*) as n from A window (i between 1 and 2) step (i 3)")
+    for places in ([4, 5, 6], [1, 2, 7], [19, 20]):
+        array.insert(pa.table({"i": places, "v": places}))
+        watched.check()
+    assert watched.cells("V") == {1: 1, 2: 2, 3: 0, 7: 1}
+    array.delete("i = 4 or i = 20")
+    watched.check()
+    assert watched.cells("V") == {1: 1, 3: 0, 7: 0}
+
+
+@pytest.mark.parametrize("maintain", ["auto", "incremental", "full"])
+@pytest.mark.parametrize("sparse", [True, False], ids=["sparse", "dense"])
+def test_what_no_view_reads_makes_no_version_whatever_the_setting(
+    watched: Watched, maintain: str, sparse: bool
+) -> None:
+    """A view that is always rebuilt is rebuilt only if something reaches it."""
+    array = watched.database.create("A", "<v: int64, w: int64 null> [i=1:9:4]", sparse=sparse)
+    array.insert({"i": list(range(1, 10)), "v": [1] * 9, "w": [2] * 9})
+    queries = {
+        "N": "select sum(v) as s from A neighbours Linf(1)",
+        "W": "select max(v) as m from A window (i 3)",
+        "G": "select avg(v) as a from A",
+        "J": "select count(*) as n from A L similarity join A R on L.v = R.v with shape Linf(2) group by L.i",
+        "P": "select v * 2 as d from A where v > 0",
+    }
+    for name, query in queries.items():
+        watched.view(name, query, maintain=maintain)
+    array.update({"w": "w + i"})
+    array.update({"w": "null"}, "i > 4")
+    array.compact({"i": 2})
+    watched.check()
+    assert {watched.database.view(name).version for name in queries} == {1}
+    array.update({"v": "2"}, "i = 1")
+    watched.check()
+    assert {watched.database.view(name).version for name in queries} == {2}
+
+
+@pytest.mark.parametrize("sparse", [True, False], ids=["sparse", "dense"])
+def test_what_a_batch_saw_on_its_way_and_took_back_makes_no_version(watched: Watched, sparse: bool) -> None:
+    array = watched.database.create("A", "<v: int64> [i=1:9:4]", sparse=sparse)
+    array.insert({"i": list(range(1, 9)), "v": [1] * 8})
+    watched.view("V", "select sum(v) as s from A window (i 3)")
+    watched.view("N", "select count(*) as n, sum(v) as s from A neighbours Linf(1)")
+    watched.view("U", "select max(s) as m from N")
+    with watched.database.batch() as batch:
+        batch.insert("A", {"i": [3], "v": [5]})
+        assert batch.array("U").read()["m"].to_numpy().max() == 7
+        batch.insert("A", {"i": [3], "v": [1]})
+    watched.check()
+    assert [watched.database.view(name).version for name in "VNU"] == [1, 1, 1]
+    array.update({"v": "2"}, "i = 4")
+    watched.check()
+    assert [watched.database.view(name).version for name in "VNU"] == [2, 2, 2]
