@@ -46,11 +46,17 @@ class Held:
     def values(self, cell: Cell | None) -> Values:
         names = [dimension.name for dimension in self.dimensions]
         if cell is None:
-            attributes = next(iter(self.cells.values()), {})
-            return dict.fromkeys([*names, *attributes])
+            return _Nothing()
         found: Values = dict(zip(names, cell, strict=True))
         # NaN is a missing value.
         return found | {name: None if value != value else value for name, value in self.cells[cell].items()}
+
+
+class _Nothing(dict[str, Any]):
+    """Of a cell that is not there, whatever is asked for: an array without cells does not say what it would have."""
+
+    def __missing__(self, name: str) -> None:
+        return None
 
 
 # Shapes

@@ -10,6 +10,7 @@ import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import timedelta
 from typing import Any, Protocol
 
 import join_oracle
@@ -120,16 +121,20 @@ class Chosen:
     input: Step
     condition: Said | None = None
     columns: Mapping[str, Said] | None = None
+    box: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    """Ranges of dimensions: the result is no longer than these."""
 
     def text(self) -> str:
         items = "*"
         if self.columns is not None:
             items = ", ".join(f"{one.text('', '')} as {name}" for name, one in self.columns.items())
-        where = "" if self.condition is None else f" where {self.condition.text('', '')}"
+        said = [f"{name} between {lo} and {hi}" for name, (lo, hi) in self.box.items()]
+        said += [] if self.condition is None else [self.condition.text("", "")]
+        where = f" where {' and '.join(said)}" if said else ""
         return f"select {items} from {_operand(self.input)}{where}"
 
     def of(self, arrays: Arrays) -> Answer:
-        below = self.input.of(arrays)
+        below = self._inside(self.input.of(arrays))
         kept = {cell: below.held.values(cell) for cell in below.cells}
         if self.condition is not None:
             kept = {cell: row for cell, row in kept.items() if self.condition.of([row], math.nan) is True}
@@ -141,6 +146,19 @@ class Chosen:
             return Answer(Held(below.held.dimensions, cells))
         return replace(below, held=Held(below.held.dimensions, {cell: below.cells[cell] for cell in kept}))
 
+    def _inside(self, below: Answer) -> Answer:
+        if not self.box:
+            return below
+        whole = below.held.dimensions
+        ends = [self.box.get(d.name, (d.lo, d.hi)) for d in whole]
+        dimensions = tuple(replace(d, lo=lo, hi=hi) for d, (lo, hi) in zip(whole, ends, strict=True))
+        cells = {
+            cell: row
+            for cell, row in below.cells.items()
+            if all(lo <= place <= hi for place, (lo, hi) in zip(cell, ends, strict=True))
+        }
+        return replace(below, held=Held(dimensions, cells))
+
     def bases(self) -> frozenset[str]:
         return self.input.bases()
 
@@ -150,7 +168,8 @@ class Windowed:
     """Windows and regrids: at every cell that is there, or every so many; a block is there if it holds a cell."""
 
     input: Step
-    extents: Mapping[str, tuple[int, int]]
+    extents: Mapping[str, tuple[Any, Any]]
+    """In cells, or in time between labels."""
     taken: tuple[Taken, ...]
     steps: Mapping[str, int] = field(default_factory=dict)
     wraps: frozenset[str] = frozenset()
@@ -171,8 +190,7 @@ class Windowed:
             blocks = ", ".join(f"{name} {size}" for name, size in self.steps.items())
             return f"select {items} from {_operand(self.input)} regrid ({blocks})"
         axes = ", ".join(
-            f"{name} between {a} and {b}{' wrap' if name in self.wraps else ''}"
-            for name, (a, b) in self.extents.items()
+            f"{name} {_extent(a, b)}{' wrap' if name in self.wraps else ''}" for name, (a, b) in self.extents.items()
         )
         text = f"select {items} from {_operand(self.input)} window ({axes})"
         text += f" step ({', '.join(f'{name} {step}' for name, step in self.steps.items())})" if self.steps else ""
@@ -208,12 +226,18 @@ class Windowed:
 
     def _is_whole(self, place: int, dimension: Dimension) -> bool:
         a, b = self.extents.get(dimension.name, (0, 0))
+        assert not isinstance(a, timedelta)
         return dimension.name in self.wraps or (dimension.lo <= place + a and place + b <= dimension.hi)
 
     def _group(self, held: Held, at: Cell, measures: Mapping[str, Measure]) -> Group:
         axes = []
         for place, dimension in zip(at, held.dimensions, strict=True):
             a, b = self.extents.get(dimension.name, (0, 0))
+            if isinstance(a, timedelta):
+                assert dimension.labels is not None
+                here = dimension.labels[place]
+                axes.append([c for c, label in dimension.labels.items() if here + a <= label <= here + b])
+                continue
             reached = range(place + a, place + b + 1)
             if dimension.name in self.wraps:
                 axes.append(sorted({dimension.lo + (c - dimension.lo) % dimension.extent for c in reached}))
@@ -223,6 +247,13 @@ class Windowed:
 
     def bases(self) -> frozenset[str]:
         return self.input.bases()
+
+
+def _extent(first: Any, last: Any) -> str:
+    if not isinstance(first, timedelta):
+        return f"between {first} and {last}"
+    # A trailing window of n days ends n days after it began, so that the first moment is not in it.
+    return f"within '{last.days} days'" if last else f"trailing '{-first.days + 1} days'"
 
 
 def group_of(rows: Sequence[Values], measures: Mapping[str, Measure]) -> Group:
@@ -293,20 +324,42 @@ class Around:
     written: str
     taken: tuple[Taken, ...]
     min_count: int = 0
+    steps: Mapping[str, int] = field(default_factory=dict)
+    stored: str | None = None
+    """The array whose cells are the shape's offsets."""
 
     def text(self) -> str:
         items = ", ".join(one.text("", "") for one in self.taken)
-        least = f" min count {self.min_count}" if self.min_count else ""
-        return f"select {items} from {_operand(self.input)} neighbours {self.written}{least}"
+        text = f"select {items} from {_operand(self.input)} neighbours {self.written}"
+        text += f" step ({', '.join(f'{name} {step}' for name, step in self.steps.items())})" if self.steps else ""
+        return text + (f" min count {self.min_count}" if self.min_count else "")
 
     def of(self, arrays: Arrays) -> Answer:
         held = self.input.of(arrays).held
         measures = {one.name: one.measure() for one in self.taken}
-        cells, groups = join_oracle.neighbours(held, self.shape, measures, self.min_count)
-        return Answer(Held(held.dimensions, cells), groups, measures)
+        cells, groups = join_oracle.neighbours(held, self._shape(arrays), measures, self.min_count)
+        steps = [self.steps.get(d.name, 1) for d in held.dimensions]
+        ends = [(d.lo, step) for d, step in zip(held.dimensions, steps, strict=True)]
+        numbers = {
+            cell: tuple(lo + (place - lo) // step for place, (lo, step) in zip(cell, ends, strict=True))
+            for cell in cells
+            if all((place - lo) % step == 0 for place, (lo, step) in zip(cell, ends, strict=True))
+        }
+        dimensions = tuple(
+            replace(d, hi=d.lo + (d.hi - d.lo) // step, labels=d.labels if step == 1 else None)
+            for d, step in zip(held.dimensions, steps, strict=True)
+        )
+        found = Held(dimensions, {number: cells[cell] for cell, number in numbers.items()})
+        return Answer(found, {number: groups[cell] for cell, number in numbers.items()}, measures)
+
+    def _shape(self, arrays: Arrays) -> Shape:
+        if self.stored is None:
+            return self.shape
+        offsets = arrays[self.stored]
+        return Shape((join_oracle.Listed(tuple(offsets.cells), tuple(d.name for d in offsets.dimensions)),))
 
     def bases(self) -> frozenset[str]:
-        return self.input.bases()
+        return self.input.bases() | ({self.stored} if self.stored is not None else frozenset())
 
 
 @dataclass(frozen=True)
@@ -324,7 +377,7 @@ class Partnered:
     nearest_by: Said | None = None
 
     def text(self, alias: str) -> str:
-        parts = [] if self.mapping is None else [f"{alias}.{n} = {_placed(p)}" for n, p in self.mapping.items()]
+        parts = [] if self.mapping is None else [_mapped(alias, n, place) for n, place in self.mapping.items()]
         parts += [] if self.condition is None else [self.condition.text("L", alias)]
         text = f" {'' if self.kind == 'inner' else self.kind + ' '}similarity join {_operand(self.right)} {alias}"
         text += f" on {' and '.join(parts)}" if parts else ""
@@ -341,8 +394,15 @@ class Partnered:
         return join_oracle.Step(right, self.shape, mapping, condition, self.kind, self.nearest)
 
 
-def _placed(place: Place) -> str:
-    text = f"{'LRQ'[place.side]}.{place.dimension}"
+def _mapped(alias: str, name: str, place: Place) -> str:
+    """By numbers of cells, which must be said where a dimension has labels, as t has."""
+    return (
+        f"cell({alias}.{name}) = {_placed(place, 'cell({})')}" if name == "t" else f"{alias}.{name} = {_placed(place)}"
+    )
+
+
+def _placed(place: Place, written: str = "{}") -> str:
+    text = written.format(f"{'LRQ'[place.side]}.{place.dimension}")
     text = f"{place.scale} * {text}" if place.scale != 1 else text
     text = f"{text} // {place.divisor}" if place.divisor != 1 else text
     return text if place.shift == 0 else f"{text} {'+' if place.shift > 0 else '-'} {abs(place.shift)}"

@@ -25,10 +25,12 @@ from hypothesis.stateful import (
 )
 
 import windrow as wr
+from join_oracle import Held
 from join_problems import ROUNDED
 
 from .checking import assert_answer, assert_way, contents, held
-from .definitions import KINDS, TAKEN, Maker, kinds_of_aggregates, stands
+from .definitions import STORED_SHAPE, TAKEN, Below, Maker, kinds_of_aggregates, stands
+from .kinds import KINDS
 from .oracle import Answer, Step
 from .worlds import BOX, CONDITIONS, SETS, WIDTH, World, blocks, create, drawn, labels, table
 
@@ -39,8 +41,8 @@ conditions = st.sampled_from((None, *CONDITIONS))
 MOST_VIEWS = 7
 CHANGES = (
     "insert", "insert the same", "import", "delete", "delete all", "update", "dense write", "one attribute", "append",
-    "late slice", "relabel", "compact", "rechunk", "collect", "batch", "failing batch", "come and go", "into", "reopen",
-    "refresh", "refresh full", "seen before", "create view", "drop view",
+    "late slice", "relabel", "compact", "rechunk", "collect", "batch", "failing batch", "come and go", "into", "shape",
+    "reopen", "refresh", "refresh full", "seen before", "create view", "drop view",
 )  # fmt: skip
 
 
@@ -50,10 +52,12 @@ class Kept:
 
     kind: str
     step: Step
+    below: Below | None
+    """How others may stand on it."""
     deferred: bool = False
     answer: Answer | None = None
     version: int = -1
-    before: dict[Any, Any] | None = None
+    before: Held | None = None
     """The version it had last, and what it held then."""
 
 
@@ -124,13 +128,14 @@ class Views(RuleBasedStateMachine):
     # Views
 
     def add_view(self, kind: str, seed: int, deferred: bool) -> None:
-        below = [stands(name, kept.step) for name, kept in self.kept.items()]
-        maker = Maker(np.random.default_rng(seed), [one for one in below if one is not None])
+        below = [kept.below for kept in self.kept.values() if kept.below is not None]
+        maker = Maker(np.random.default_rng(seed), below)
         step = KINDS[kind](maker)
         self.made += 1
         name = f"V{self.made}"
-        self.database.create_view(name, step.text(), deferred=deferred)
-        kept = self.kept[name] = Kept(kind, step, deferred)
+        maintain = maker.one_of(["auto", "auto", "incremental", "full"])
+        self.database.create_view(name, step.text(), deferred=deferred, maintain=maintain)
+        kept = self.kept[name] = Kept(kind, step, stands(name, step, below), deferred)
         if deferred:
             kept.answer = self.answer(kept)
 
@@ -164,8 +169,11 @@ class Views(RuleBasedStateMachine):
 
     def answer(self, kept: Kept) -> Answer:
         """By the oracle; views that it stands on as they are stored, which were compared before."""
+        return self.answer_in(kept, self.database.view)
+
+    def answer_in(self, kept: Kept, opened: Callable[[str], Any]) -> Answer:
         arrays = self.world.held()
-        arrays |= {name: held(self.database.view(name)) for name in kept.step.bases() if name not in arrays}
+        arrays |= {name: held(opened(name)) for name in kept.step.bases() if name not in arrays}
         return kept.step.of(arrays)
 
     # Changes of sparse arrays
@@ -243,6 +251,7 @@ class Views(RuleBasedStateMachine):
                 if looks:
                     found = batch.query("select count(*) as n from S group by i").compute().to_pylist()
                     assert {row["i"]: row["n"] for row in found} == Counter(i for i, _ in self.world.sparse["S"])
+                    self.look_inside(batch)
                 batch.delete("T", condition)
                 self.world.delete("T", condition)
                 batch.update("D", {"m": "-m"}, "m > 1")
@@ -252,6 +261,12 @@ class Views(RuleBasedStateMachine):
         except ZeroDivisionError:
             self.world = before
         self.done("failing batch" if fails else "batch")
+
+    def look_inside(self, batch: Any) -> None:
+        """Views show a batch what it changed so far."""
+        for name, kept in self.kept.items():
+            if not kept.deferred:
+                assert_answer(batch.array(name), self.answer_in(kept, batch.array), kept.step.text())
 
     @rule(name=names, seed=seeds)
     def seen_before(self, name: str, seed: int) -> None:
@@ -279,6 +294,19 @@ class Views(RuleBasedStateMachine):
                 kept[place] = row
         self.world.sparse[name] = kept
         self.done("into")
+
+    @rule(seed=seeds)
+    def change_the_shape(self, seed: int) -> None:
+        """An offset of the array that is a shape comes or goes."""
+        random = np.random.default_rng(seed)
+        place = int(random.integers(-2, 3)), int(random.integers(-2, 3))
+        array = self.database.array(STORED_SHAPE)
+        if place in self.world.offsets:
+            array.delete(f"i = {place[0]} and j = {place[1]}")
+        else:
+            array.insert({"i": [place[0]], "j": [place[1]], "flag": [True]})
+        self.world.offsets ^= {place}
+        self.done("shape")
 
     # Changes of the dense array
 
@@ -404,10 +432,11 @@ class Views(RuleBasedStateMachine):
         """What changes nothing makes no version; of what is rounded only the oracle's numbers are the same."""
         rounded = any(measure.aggregate in ROUNDED for measure in now.measures.values())
         version = view.version
-        if kept.version >= 0 and not rounded and kept.before == dict(now.cells):
-            assert version == kept.version, (view.name, kept.step.text())
+        # An array that grew makes a version of views that grow with it, even if no cell came to them.
+        if kept.version >= 0 and not rounded and kept.before == now.held:
+            assert version == kept.version, (view.name, kept.step.text(), view.history().to_pylist()[-1])
         kept.version = version
-        kept.before = dict(now.cells)
+        kept.before = now.held
 
 
 PHASES = (Phase.explicit, Phase.reuse, Phase.generate, Phase.shrink)

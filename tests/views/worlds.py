@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from join_oracle import Dimension, Held
 
-from .definitions import SCHEMAS
+from .definitions import SCHEMAS, STORED_SHAPE
 
 Place = tuple[int, int]
 Values = dict[str, Any]
@@ -89,12 +89,15 @@ class World:
     days: list[int] = field(default_factory=list)
     """The labels of the dense array's slices."""
     slices: list[list[Values]] = field(default_factory=list)
+    offsets: set[Place] = field(default_factory=set)
+    """The cells of the array that is a shape."""
 
     def copy(self) -> World:
         return World(
             {name: dict(cells) for name, cells in self.sparse.items()},
             list(self.days),
             [list(row) for row in self.slices],
+            set(self.offsets),
         )
 
     def held(self) -> dict[str, Held]:
@@ -103,7 +106,10 @@ class World:
         times = {t: EPOCH + timedelta(day) for t, day in enumerate(self.days, 1)}
         field_ = (Dimension("t", 1, len(self.days), labels=times), Dimension("y", 0, WIDTH - 1))
         dense = {(t, y): one for t, row in enumerate(self.slices, 1) for y, one in enumerate(row)}
-        return {name: Held(plane, cells) for name, cells in self.sparse.items()} | {"D": Held(field_, dense)}
+        around = (Dimension("i", -2, 2), Dimension("j", -2, 2))
+        offsets = {place: {"flag": True} for place in sorted(self.offsets)}
+        found = {name: Held(plane, cells) for name, cells in self.sparse.items()}
+        return found | {"D": Held(field_, dense), STORED_SHAPE: Held(around, offsets)}
 
     def update(self, name: str, sets: tuple[tuple[str, str], ...], condition: str | None) -> None:
         """Rows are made anew, never changed: answers that were worked out before hold some of them."""
@@ -140,3 +146,6 @@ def create(database: Any, world: World, random: np.random.Generator) -> None:
     world.days = [0, 1, 4]
     world.slices = [[drawn(random, True) for _ in range(WIDTH)] for _ in world.days]
     database.array("D").append(blocks(world.slices), labels={"t": labels(world.days)})
+    world.offsets = {(0, 0), (1, -1)}
+    database.create(STORED_SHAPE, SCHEMAS[STORED_SHAPE], sparse=True)
+    database.array(STORED_SHAPE).insert({"i": [0, 1], "j": [0, -1], "flag": [True, True]})

@@ -1,0 +1,252 @@
+"""Views of every kind, made at random."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+from join_oracle import Between, Nearest, Norm, Place, Shape, Sided
+from join_problems import BY, CONDITIONS, EXPRESSIONS
+
+from .definitions import COUNT, DENSE, DIMENSIONS, SPARSE, STORED_SHAPE, Below, Maker
+from .oracle import Around, Chosen, Column, Coupled, Grouped, Partnered, Said, Scan, Step, Taken, Windowed
+
+Make = Callable[[Maker], Step]
+
+
+def _window(make: Maker) -> Step:
+    array = make.array()
+    input = make.input(array)
+    return make.window(input, DIMENSIONS[array], make.taken(array), isinstance(input, Scan))
+
+
+def _regrid(make: Maker) -> Step:
+    array = make.array()
+    sizes = {name: int(make.one_of([2, 3, 4])) for name in DIMENSIONS[array]}
+    return Windowed.regrid(make.input(array), sizes, make.taken(array))
+
+
+def _total(make: Maker) -> Step:
+    array = make.array()
+    return Grouped(make.input(array), (), make.taken(array))
+
+
+def _group(make: Maker) -> Step:
+    array = make.array()
+    return Grouped(make.input(array), (make.one_of(DIMENSIONS[array]),), make.taken(array))
+
+
+def _having(make: Maker) -> Step:
+    array = make.array()
+    least = int(make.one_of([2, 3, 5]))
+    condition = Column("count_all", f"{{}} > {least}", lambda n: n > least)
+    taken = tuple(one for one in make.taken(array) if one.name != "count_all")
+    return Grouped(make.input(array), (make.one_of(DIMENSIONS[array]),), (COUNT, *taken), condition)
+
+
+def _neighbours(make: Maker) -> Step:
+    array = make.array()
+    text, shape = make.shape(DIMENSIONS[array])
+    return Around(make.input(array), shape, text, make.taken(array, True), int(make.one_of([0, 0, 0, 2])))
+
+
+def _labelled(make: Maker) -> Step:
+    before, after = int(make.one_of([0, 2, 5])), int(make.one_of([0, 0, 3]))
+    shape = Shape((Between("t", timedelta(-before), timedelta(after), by_label=True), Norm("Linf", 1, ("y",))))
+    text = f"t between '-{before} days' and '{after} days', Linf(1) on (y)"
+    return Around(Scan(DENSE), shape, text, make.taken(DENSE, True))
+
+
+def _labelled_window(make: Maker) -> Step:
+    before = int(make.one_of([1, 2, 5]))
+    after = before if make.random.random() < 0.5 else 0
+    extents = {"t": (timedelta(-before), timedelta(after)), "y": (0, 1)}
+    return Windowed(Scan(DENSE), extents, make.taken(DENSE))
+
+
+def _stored_shape(make: Maker) -> Step:
+    """The offsets are the cells of an array, which changes, too."""
+    return Around(Scan(make.one_of(SPARSE)), Shape(()), STORED_SHAPE, make.taken("S", True), stored=STORED_SHAPE)
+
+
+def _sampled(make: Maker) -> Step:
+    array = make.array()
+    text, shape = make.shape(DIMENSIONS[array])
+    steps = {name: int(make.one_of([1, 2, 3])) for name in DIMENSIONS[array]}
+    return Around(Scan(array), shape, text, make.taken(array, True), steps=steps)
+
+
+def _mapping(make: Maker) -> dict[str, Place] | None:
+    if make.random.random() < 0.5:
+        return None
+    found = {}
+    for name in ("i", "j"):
+        shift, factor = int(make.one_of([-1, 0, 1])), int(make.one_of([1, 2]))
+        kind = make.one_of(["shift", "scale", "floor"])
+        found[name] = {
+            "shift": Place(name, shift=shift), "scale": Place(name, scale=factor, shift=shift),
+            "floor": Place(name, divisor=factor, shift=shift),
+        }[kind]  # fmt: skip
+    return found
+
+
+def _partner(make: Maker, kind: str = "inner", **options: Any) -> Partnered:
+    text, shape = make.shape(("i", "j"))
+    mapping = None if shape.excludes_self else _mapping(make)
+    condition = make.one_of([None, None, *(CONDITIONS[name] for name in ("both", "missing", "left", "right"))])
+    options = {"condition": condition, "mapping": mapping} | options
+    return Partnered(make.input(make.one_of(SPARSE)), shape, text, kind=kind, **options)
+
+
+def _joined(make: Maker, kind: str, where: Said | None = None, **options: Any) -> Step:
+    by = make.one_of([("i", "j"), ("i", "j"), ("i",), ("j",), ()])
+    return Coupled(make.input("S"), (_partner(make, kind, **options),), by, make.taken("S"), where=where)
+
+
+def _pairs(make: Maker) -> Step:
+    columns = {"f": EXPRESSIONS["product"], "g": EXPRESSIONS["x"]}
+    return Coupled(make.input("S"), (_partner(make),), columns=columns)
+
+
+def _anti(make: Maker) -> Step:
+    return Coupled(make.input("S"), (_partner(make, "anti"),))
+
+
+def _mutual(make: Maker) -> Step:
+    partner = _partner(make, nearest=Nearest(mutual=True))
+    return Coupled(Scan("S"), (partner,), columns={"f": EXPRESSIONS["product"]})
+
+
+def _nearest_pairs(make: Maker) -> Step:
+    partner = _partner(make, nearest=Nearest(int(make.one_of([1, 2, 3]))))
+    return Coupled(Scan("S"), (partner,), columns={"g": EXPRESSIONS["x"]})
+
+
+def _grid_join(make: Maker) -> Step:
+    """The dense array on one side, or on both."""
+    text, shape = make.shape(("t", "y"))
+    left = make.one_of(("D", "D", "S"))
+    names = DIMENSIONS[left]
+    mapping = {"t": Place(names[0], shift=1 if left == "S" else 0), "y": Place(names[1])}
+    partner = Partnered(Scan(DENSE), shape, text, mapping, make.one_of([None, CONDITIONS["both"]]), _kind_of(make))
+    by = make.one_of([names, names, names[:1], ()])
+    return Coupled(Scan(left), (partner,), by, make.taken(DENSE))
+
+
+def _kind_of(make: Maker) -> str:
+    return str(make.one_of(["inner", "left"]))
+
+
+def _chain(make: Maker) -> Step:
+    one = Partnered(Scan("T"), Shape((Norm("L1", 1),)), "L1(1)", condition=CONDITIONS["both"])
+    other = Partnered(
+        Scan(make.one_of(SPARSE)),
+        Shape((Norm("Linf", 1, ("j",)),)),
+        "Linf(1) on (j)",
+        {"i": Place("i", side=1), "j": Place("j", side=0)},
+    )
+    taken = (COUNT, Taken("sum_m", "sum", (EXPRESSIONS["m"],)), Taken("max_x", "max", (EXPRESSIONS["x"],)))
+    return Coupled(Scan("S"), (one, other), make.one_of([("i", "j"), ("i",)]), taken)
+
+
+def _filter(make: Maker) -> Step:
+    return make.chosen(make.array())
+
+
+def _projection(make: Maker) -> Step:
+    array = make.array()
+    columns: Mapping[str, Said] = {"d": Column("m", "{} * 2", lambda m: m * 2), "c": Column("c")}
+    return Chosen(make.input(array), None, columns)
+
+
+def _stacked(make: Maker) -> Step:
+    """A filter and a projection of counts, blocks or windows of counts: all in one definition."""
+    text, shape = make.shape(("i", "j"))
+    counted = Around(Scan("S"), shape, text, (COUNT,))
+    some = Chosen(counted, Column("count_all", "{} > 1", lambda n: n > 1), {"d": Column("count_all")})
+    kind = make.one_of(["top", "regrid", "window", "group"])
+    taken = (Taken("sum_d", "sum", (Column("d"),)), Taken("max_d", "max", (Column("d"),)))
+    if kind == "top":
+        return some
+    if kind == "regrid":
+        return Windowed.regrid(some, {"i": 2, "j": 3}, taken)
+    return make.window(some, ("i", "j"), taken, False) if kind == "window" else Grouped(some, ("i",), taken)
+
+
+def _on_a_view(make: Maker) -> Step:
+    if not make.below:
+        return _group(make)
+    below: Below = make.one_of(make.below)
+    taken = tuple(
+        Taken(name, name, (Column(below.column),), parameter)
+        for name, parameter in (("sum", None), ("max", None), ("median", None), ("count", None))
+    )
+    kind = make.one_of(["group", "total", "window", "neighbours", "filter"])
+    if kind == "window":
+        return make.window(Scan(below.name), below.dimensions, taken, False)
+    if kind == "neighbours":
+        return Around(Scan(below.name), Shape((Norm("Linf", 1),)), "Linf(1)", taken)
+    if kind == "filter":
+        return Chosen(Scan(below.name), Column(below.column, "{} > 2", lambda n: n > 2))
+    return Grouped(Scan(below.name), below.dimensions[:1] if kind == "group" else (), taken)
+
+
+def _diamond(make: Maker) -> Step:
+    """Two views, often on one array, and a view on both."""
+    plane = [below for below in make.below if below.dimensions == ("i", "j")]
+    if not plane:
+        return _joined(make, "inner")
+    left, right = make.one_of(plane), make.one_of(plane)
+    taken = (COUNT, Taken("sum", "sum", (_Product(left.column, right.column),)))
+    partner = Partnered(Scan(right.name), Shape((Norm("L1", 1),)), "L1(1)")
+    return Coupled(Scan(left.name), (partner,), ("i", "j"), taken)
+
+
+@dataclass(frozen=True)
+class _Product:
+    left: str
+    right: str
+
+    def text(self, left: str, right: str) -> str:
+        return f"{left}.{self.left} * {right}.{self.right}"
+
+    def of(self, sides: Sided, far: float) -> Any:
+        one, other = sides[0][self.left], sides[-1][self.right]
+        return None if one is None or other is None else one * other
+
+
+def _where_joined(make: Maker) -> Step:
+    where = make.one_of([CONDITIONS["both"], CONDITIONS["left"], CONDITIONS["right"]])
+    return _joined(make, make.one_of(["inner", "left"]), where, condition=None)
+
+
+KINDS: dict[str, Make] = {
+    "window": _window,
+    "regrid": _regrid,
+    "total": _total,
+    "group by": _group,
+    "having": _having,
+    "neighbours": _neighbours,
+    "neighbours by label": _labelled,
+    "window by label": _labelled_window,
+    "stored shape": _stored_shape,
+    "sampled": _sampled,
+    "grid join": _grid_join,
+    "inner join": lambda make: _joined(make, "inner"),
+    "left join": lambda make: _joined(make, "left"),
+    "join where": _where_joined,
+    "anti join": _anti,
+    "nearest": lambda make: _joined(make, make.one_of(["inner", "left"]), nearest=Nearest(int(make.one_of([1, 2])))),
+    "nearest by": lambda make: _joined(make, "inner", nearest=Nearest(2, BY.of), nearest_by=BY),
+    "nearest pairs": _nearest_pairs,
+    "mutual nearest": _mutual,
+    "pairs": _pairs,
+    "chain": _chain,
+    "filter": _filter,
+    "projection": _projection,
+    "stacked": _stacked,
+    "on a view": _on_a_view,
+    "diamond": _diamond,
+}
