@@ -7,6 +7,7 @@ from pathlib import Path
 
 from windrow.bench.report import Show
 from windrow.bench.sections import Found, choose, run_sections, temporary_folder
+from windrow.bench.views.answers import measure_answers
 from windrow.bench.views.batches import measure_batches
 from windrow.bench.views.daily import measure_days, measure_nights
 from windrow.bench.views.dense import measure_dense
@@ -24,6 +25,7 @@ SECTIONS: dict[str, Callable[[ViewsBench], Found]] = {
     "dense": measure_dense,
     "days": measure_days,
     "nights": measure_nights,
+    "answers": measure_answers,
     "reads": measure_reads,
 }
 

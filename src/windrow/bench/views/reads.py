@@ -1,17 +1,17 @@
-"""Reads of an array with views, against the same reads of one without."""
+"""What views cost those who do not use them: reads of an array with views, batches on one beside it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from windrow.bench.report import Measurement
-from windrow.bench.timing import in_turns
+from windrow.bench.timing import duration, in_turns
 from windrow.bench.views.scale import ViewsBench
-from windrow.bench.views.survey import survey
+from windrow.bench.views.survey import LATEST, Batches, best, survey
 from windrow.bench.windows_race import Result
 from windrow.bench.windows_report import Line, Ratio, Table
 from windrow.errors import DataError
-from windrow.samples import survey_nights
+from windrow.samples import SURVEY_SCHEMA, survey_nights
 
 WITH, WITHOUT = "with views", "without"
 MOST = 1.05
@@ -35,3 +35,17 @@ def measure_reads(bench: ViewsBench) -> Iterator[Table | Measurement]:
     yield Measurement(
         "reads", "reads with views over those without", seconds[WITH] / seconds[WITHOUT], "×", MOST, "at most"
     )
+    beside, alone = (_batch(bench, views) for views in (["PTF5", "PTF25"], []))
+    detail = f"{duration(beside)} and {duration(alone)}"
+    what = "a batch on an array beside one with views over one alone"
+    yield Measurement("reads", what, beside / alone, "×", MOST, "at most", detail)
+
+
+def _batch(bench: ViewsBench, views: list[str]) -> float:
+    """The least processor time of a batch on an array without views, beside another that may have some."""
+    batches = Batches.of(LATEST, bench.scale.few, bench.scale.batch, bench.scale.rounds + 1)
+    with survey(bench, f"beside-{len(views)}", batches.stored, views) as (database, _):
+        array = database.create("BESIDE", SURVEY_SCHEMA, sparse=True)
+        array.insert(batches.stored)
+        array.insert(batches.batches[0])
+        return best([lambda table=table: array.insert(table) for table in batches.batches[1:]])  # type: ignore[misc]

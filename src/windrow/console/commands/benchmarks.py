@@ -95,7 +95,7 @@ def joins(quick: bool, out: Path | None, only: tuple[str, ...]) -> None:
     run(quick, out, only)
 
 
-VIEW_SECTIONS = ("ptf5", "ptf25", "medians", "batches", "dense", "days", "nights", "reads")
+VIEW_SECTIONS = ("ptf5", "ptf25", "medians", "batches", "dense", "days", "nights", "answers", "reads")
 
 
 @bench.command()

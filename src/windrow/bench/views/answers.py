@@ -6,10 +6,8 @@ windrow makes by runs and pairs is shown beside them.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -18,7 +16,11 @@ from windrow.aggregates.aggregate import Aggregate, count, sum
 from windrow.api.array import Array
 from windrow.api.database import connect
 from windrow.bench.report import Measurement
-from windrow.bench.timing import Action, duration
+from windrow.bench.timing import Action
+from windrow.bench.views.scale import ViewsBench
+from windrow.bench.views.survey import best
+from windrow.bench.windows_race import Result
+from windrow.bench.windows_report import Line, Ratio, Table
 from windrow.errors import DataError
 from windrow.model.shape import L1, Linf, Shape, offsets
 from windrow.samples import PLACES_SCHEMA, SURVEY_SCHEMA, places, survey_nights
@@ -28,6 +30,7 @@ STEPS = 200 * 112
 CLEAR = 1.3
 """By how much two ways must differ for one of them to be the right choice."""
 TARGETS = {("PTF", "Linf(1) from L1(1)", "sums"): 4.0, ("PTF", "Linf(1) from L1(1)", "counts"): 1.8}
+ARRAY, VIEW = "array", "view"
 COUNTS: Mapping[str, Aggregate] = {"n": count()}
 
 
@@ -45,6 +48,14 @@ class AnswerLine:
     """Whether windrow takes the view."""
 
     @property
+    def case(self) -> str:
+        return f"{self.data}, {self.shapes}, {self.what}: takes the {VIEW if self.chosen else ARRAY}"
+
+    @property
+    def seconds(self) -> dict[str, float]:
+        return {ARRAY: self.direct} | ({} if self.from_view is None else {VIEW: self.from_view})
+
+    @property
     def gain(self) -> float:
         return float("nan") if self.from_view is None else self.direct / self.from_view
 
@@ -55,21 +66,22 @@ class AnswerLine:
             return True
         return self.chosen == (self.gain > 1)
 
-    def __str__(self) -> str:
-        other = "cannot serve" if self.from_view is None else f"{duration(self.from_view)}, {self.gain:.2f}x"
-        taken = "the view" if self.chosen else "the array"
-        return f"{self.data} {self.shapes}, {self.what}: {duration(self.direct)}, from the view {other}; takes {taken}"
 
-
-def measure_answers(folder: Path, detections: int, geo_places: int, rounds: int = 5) -> Iterator[AnswerLine]:
+def measure_answers(bench: ViewsBench) -> Iterator[Table | Measurement]:
     """Eight pairs of shapes on made-up nights and places, counts and sums of each."""
-    with connect(folder / "answers", engine="local", progress=False) as database:
+    size, rounds = bench.scale.few, bench.scale.rounds
+    with connect(bench.folder / "answers", engine="local", progress=False) as database:
         survey = database.create("PTF", SURVEY_SCHEMA, sparse=True)
-        survey.insert(pa.concat_tables(survey_nights(detections)))
-        yield from _measured("PTF", survey, "mag", {"time": (-STEPS, STEPS)}, ("ra", "dec"), rounds)
+        survey.insert(survey_nights(size).table())
+        found = [*_measured("PTF", survey, "mag", {"time": (-STEPS, STEPS)}, ("ra", "dec"), rounds)]
         geo = database.create("GEO", PLACES_SCHEMA, sparse=True)
-        geo.insert(places(geo_places))
-        yield from _measured("GEO", geo, "latitude", {}, ("long", "lat"), rounds)
+        geo.insert(places(size))
+        found += _measured("GEO", geo, "latitude", {}, ("long", "lat"), rounds)
+    about = f"Processor time of queries on {size:,} cells. The view is taken where windrow expects it to be faster."
+    lines = tuple(Line(line.case, size, Result(line.seconds)) for line in found)
+    ratios = (Ratio("array / view", ARRAY, VIEW),)
+    yield Table("answers", "Queries answered from views with another shape", about, lines, ratios)
+    yield from as_measurements(found)
 
 
 def _measured(
@@ -115,16 +127,10 @@ def _raced(
         if any(note.taken for note in always.explain().considered):
             _check(direct.compute(), always.compute())
             ways["view"] = always.compute
-        timed = {way: min(_processor_time(action) for _ in range(rounds)) for way, action in ways.items()}
+        timed = {way: best([action] * rounds) for way, action in ways.items()}
         return AnswerLine(data, name, what, timed["direct"], timed.get("view"), chosen)
     finally:
         database.drop_view("kept")
-
-
-def _processor_time(action: Action) -> float:
-    started = time.process_time()
-    action()
-    return time.process_time() - started
 
 
 def _check(one: pa.Table, other: pa.Table) -> None:
@@ -139,7 +145,7 @@ def as_measurements(lines: list[AnswerLine]) -> Iterator[Measurement]:
     for line in lines:
         target = TARGETS.get((line.data, line.shapes, line.what))
         taken = "the view is taken" if line.chosen else "the array is taken"
-        yield Measurement("answers", f"{line.data}, {line.shapes}, {line.what}", line.gain, "x", target, detail=taken)
+        yield Measurement("answers", f"{line.data}, {line.shapes}, {line.what}", line.gain, "×", target, detail=taken)
     wrong = [line for line in lines if not line.right]
     yield Measurement(
         "answers",
@@ -148,5 +154,5 @@ def as_measurements(lines: list[AnswerLine]) -> Iterator[Measurement]:
         "",
         0.0,
         "at most",
-        detail="; ".join(map(str, wrong)),
+        detail="; ".join(line.case for line in wrong),
     )
