@@ -32,19 +32,32 @@ from windrow.views.regions import merge_boxes, stretch
 READ_CELLS = 20_000
 """What a read costs whatever it reads, in cells."""
 
+RUN_CELLS = 5_000
+"""What it costs to compute a part of a result, however small: less, in cells, because cells that are computed with cost
+more than cells that are read."""
+
 
 def evaluate_cells(engine: Engine, bound: Bound, boxes: Sequence[Box]) -> pa.Table:
-    """The results of a sparse query in some boxes, each once."""
-    pieces = [cell_fields(bound.schema).empty_table()]
-    done: list[Box] = []
-    for box in boxes:
-        inside = box & bound.box
-        if inside.is_empty:
-            continue
-        part = restrict(bound, inside)
-        pieces.append(outside(compute_cells_in(engine, source_of(engine, part), inside), bound.schema, done))
-        done.append(inside)
+    """The results of a sparse query in some boxes, each once; boxes close to one another are computed in one go."""
+    wanted = [inside for box in boxes if not (inside := box & bound.box).is_empty]
+    whole = hull(wanted)
+    if whole is not None and len(wanted) > 1 and _is_cheaper_whole(source_of(engine, bound), wanted, whole):
+        found = _evaluate(engine, bound, whole)
+        return found.filter(pa.array(~_none_of(found, bound.schema, wanted))).combine_chunks()
+    pieces, done = [cell_fields(bound.schema).empty_table()], list[Box]()
+    for box in wanted:
+        pieces.append(outside(_evaluate(engine, bound, box), bound.schema, done))
+        done.append(box)
     return pa.concat_tables(pieces).combine_chunks()
+
+
+def _evaluate(engine: Engine, bound: Bound, box: Box) -> pa.Table:
+    return compute_cells_in(engine, source_of(engine, restrict(bound, box)), box)
+
+
+def _is_cheaper_whole(source: ComputedCells, boxes: Sequence[Box], whole: Box) -> bool:
+    apart = sum(source.cells_decoded(box) for box in boxes) + RUN_CELLS * len(boxes)
+    return source.cells_decoded(whole) <= apart
 
 
 def read_boxes(source: ComputedCells, boxes: Sequence[Box], schema: Schema) -> pa.Table:

@@ -88,13 +88,13 @@ def _merge_once(boxes: Sequence[Box]) -> tuple[list[Box], bool]:
 
 def _together(one: Box, other: Box) -> Box | None:
     """Two boxes as one, if they fill it: one holds the other, or they lie side by side."""
-    sides = list(zip(one.lo, one.hi, other.lo, other.hi, strict=True))
-    apart = [side for side in sides if side[0] != side[2] or side[1] != side[3]]
-    if len(apart) > 1:
-        if all(a <= c and b >= d for a, b, c, d in apart):
-            return one
-        return other if all(a >= c and b <= d for a, b, c, d in apart) else None
-    return one | other if all(max(a, c) <= min(b, d) + 1 for a, b, c, d in apart) else None
+    apart = [(a, b, c, d) for a, b, c, d in zip(one.lo, one.hi, other.lo, other.hi, strict=True) if a != c or b != d]
+    if len(apart) <= 1:
+        return one | other if all(max(a, c) <= min(b, d) + 1 for a, b, c, d in apart) else None
+    a, b, c, d = apart[0]
+    if a <= c and b >= d:
+        return one if all(a <= c and b >= d for a, b, c, d in apart) else None
+    return other if all(a >= c and b <= d for a, b, c, d in apart) else None
 
 
 def project(boxes: Iterable[Box], axes: Sequence[int]) -> list[Box]:

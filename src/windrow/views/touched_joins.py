@@ -23,10 +23,23 @@ def touched_left(before: BoundJoin, after: BoundJoin, changed: Changed, find: Fi
     mutual = after.nearest is not None and after.nearest.mutual
     if mutual:  # a cell that comes or goes also changes what others are to the partners they share
         found = [box | _compared(join, box) for box in found for join in (before, after)]
-    for box in find(before.right, after.right, changed):
-        found += [reaching_box(join, box) for join in (before, after)]
+    joins = (after,) if _reach_alike(before, after) else (before, after)
+    found += [reaching_box(join, box) for box in find(before.right, after.right, changed) for join in joins]
     whole = before.sides[0].box | after.sides[0].box
     return merge_boxes(box & whole for box in found)
+
+
+def _reach_alike(before: BoundJoin, after: BoundJoin) -> bool:
+    """Whether right cells are within reach of the same left cells as before."""
+    if makes_pairs(before.left) or makes_pairs(after.left):
+        return False
+    return (
+        before.offsets == after.offsets
+        and before.mapping == after.mapping
+        and before.left.box == after.left.box
+        and before.sky is None
+        and after.sky is None
+    )
 
 
 def reaching_box(join: BoundJoin, box: Box) -> Box:

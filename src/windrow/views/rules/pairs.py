@@ -23,6 +23,7 @@ from windrow.operations.query.blocks import row_bytes
 from windrow.operations.query.held import HeldCells
 from windrow.plan.bound import NamedNodes, side_name
 from windrow.storage.cells import coordinates
+from windrow.views.evaluate import READ_CELLS
 from windrow.views.regions import cluster_numbers
 from windrow.views.rules.rows import Entering, join_rows
 
@@ -54,19 +55,26 @@ class PairLister:
 
     def with_stored(self, engine: Engine, left: pa.Table) -> Entering:
         """The pairs of left cells with all right cells; cells far from one another are tasks of their own."""
-        if not left.num_rows:
-            return self._list(replace(self.reader, left=self.held(left), itself=False))
-        numbers = cluster_numbers(coordinates(left, self.left), self.left.grid, 4 * engine.local.workers)
-        tasks, places = [], []
-        for number in range(int(numbers.max()) + 1):
-            rows = np.flatnonzero(numbers == number)
-            reader = replace(self.reader, left=self.held(left.take(pa.array(rows))), itself=False)
-            tasks.append(ListPairs(replace(self, reader=reader)))
-            places.append(rows)
+        held = replace(self.reader, left=self.held(left), itself=False)
         size = left.num_rows * row_bytes(self.left) + PAIR_BYTES * left.num_rows
+        places = self._tasks_of(held, left, engine) if left.num_rows else []
+        if len(places) <= 1 and not engine.goes_to_spark(size):
+            return self._list(held)
+        readers = [replace(held, left=self.held(left.take(pa.array(rows)))) for rows in places]
+        tasks = [ListPairs(replace(self, reader=reader)) for reader in readers]
         found = engine.choose(size).run(Job("listing pairs", list_pairs, tasks))
         pieces = [Entering(rows[piece.numbers], piece.columns) for rows, piece in zip(places, found, strict=True)]
-        return join_rows(pieces, pieces[0])
+        return join_rows(pieces, pieces[0]) if pieces else self._list(held)
+
+    def _tasks_of(self, held: JoinReader, left: pa.Table, engine: Engine) -> list[npt.NDArray[np.intp]]:
+        """Left rows that are looked at together: all of them, unless that reads more than clusters one by one do."""
+        at = coordinates(left, self.left)
+        numbers = cluster_numbers(at, self.left.grid, 4 * engine.local.workers)
+        clusters = [np.flatnonzero(numbers == number) for number in range(int(numbers.max()) + 1)]
+        whole = held.cells_decoded(_around(at))
+        apart = sum(held.cells_decoded(_around([column[rows] for column in at])) for rows in clusters)
+        many = engine.goes_to_spark(left.num_rows * PAIR_BYTES) or whole > apart + READ_CELLS * len(clusters)
+        return clusters if many else [np.arange(left.num_rows)]
 
     def _list(self, reader: JoinReader) -> Entering:
         reader = replace(reader, selection=Selection("inner", reader.selection.condition, reader.selection.where, None))
@@ -87,6 +95,10 @@ class PairLister:
                 columns = {name: none.values(node) for name, node in self.arguments}
                 return Entering(nothing, columns | ({PLACES: Column(nothing)} if self.ordered else {}))
         return join_rows(pieces, pieces[0])
+
+
+def _around(at: Sequence[Int64Array]) -> Box:
+    return Box(tuple(int(column.min()) for column in at), tuple(int(column.max()) for column in at))
 
 
 @dataclass(frozen=True)
