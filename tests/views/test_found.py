@@ -8,6 +8,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from windrow.errors import SchemaError
+
 from .checking import Watched
 
 
@@ -94,3 +96,43 @@ def test_what_a_batch_saw_on_its_way_and_took_back_makes_no_version(watched: Wat
     array.update({"v": "2"}, "i = 4")
     watched.check()
     assert [watched.database.view(name).version for name in "VNU"] == [2, 2, 2]
+
+
+@pytest.mark.parametrize("sparse", [True, False], ids=["sparse", "dense"])
+def test_a_view_of_a_grand_total_looks_like_its_query_in_text_too(watched: Watched, sparse: bool) -> None:
+    """It is stored as one cell, but lies nowhere: nobody sees a dimension, in no query on it."""
+    array = watched.database.create("A", "<v: int64> [i=1:9:4]", sparse=sparse)
+    array.insert({"i": [1, 2], "v": [10, 20]})
+    asked = "select sum(v) as s, max(v) as m from A"
+    watched.view("T", asked)
+    watched.view("U", "select s + m as both from T where s > 0" if sparse else "select s + m as both from T")
+    watched.view("W", "select max(s) as top from T")
+    for _ in range(2):
+        texts = {"select * from T": watched.database.query(asked).compute(), "select T": None, "select s from T": None}
+        for text, wanted in texts.items():
+            found = watched.database.query(text).compute()
+            if sparse:
+                assert found.num_rows == 1
+                assert set(found.column_names) <= {"s", "m"}
+            else:
+                assert found["s"].dims == ()
+            assert wanted is None or found.equals(wanted)
+        with watched.database.batch() as batch:
+            batch.insert("A", {"i": [3], "v": [5]})
+            inside = batch.query("select * from T").compute()
+            assert list(inside.column_names if sparse else [*inside.dims, *inside.data_vars]) == ["s", "m"]
+        watched.check()
+    assert watched.cells("U") == {(): 55}
+    assert watched.cells("W") == {(): 35}
+
+
+def test_a_view_of_a_grand_total_cannot_be_joined(watched: Watched) -> None:
+    array = watched.database.create("A", "<v: int64> [i=1:9:4]", sparse=True)
+    array.insert({"i": [1, 2], "v": [10, 20]})
+    watched.view("T", "select sum(v) as s from A")
+    for text in (
+        "select count(*) as n from T neighbours Linf(1)",
+        "select count(*) as n from A L similarity join T R with shape Linf(1) group by L.i",
+    ):
+        with pytest.raises(SchemaError):
+            watched.database.query(text).compute()

@@ -25,6 +25,7 @@ from windrow.plan.specs import Measure, WindowSpec
 from windrow.plan.stored_shapes import shape_arrays, unknown_shape
 from windrow.storage.records import ArrayRecord, VersionRecord
 from windrow.storage.transaction import WorkingArray
+from windrow.views.known import as_shown, warn_of_stale
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -211,8 +212,11 @@ class Query:
         with self.database.catalog.one_moment():
             optimized, found = self._optimized(within)
             versions = [(record, version) for record, version, working in found.values() if working is None]
-            if not self.database.catalog.views():
+            known = {view.array_id for view in self.database.catalog.views()}
+            if not known:
                 return optimized, versions
+            if any(record.id in known for record, _ in versions):
+                warn_of_stale(self.database.warehouse, self.plan)
             return self._from_views(optimized, found, versions)
 
     def _from_views(
@@ -220,10 +224,8 @@ class Query:
     ) -> tuple[Optimized, list[Versioned]]:
         from windrow.views.answering.answer import answer
         from windrow.views.answering.candidates import Read
-        from windrow.views.known import warn_of_stale
         from windrow.views.stale import say_stale
 
-        warn_of_stale(self.database.warehouse, self.plan)
         if len(versions) < len(found):  # a batch's own changes are in no view yet
             return optimized, versions
         reads = [Read(scan, bound, *found[scan][:2]) for scan, bound in self._last[2].items()]
@@ -297,8 +299,8 @@ def _scan(
     asked = scan.version is not None or scan.as_of is not None
     shown = f"{record.name}@{version.number}" if asked else record.name
     if working is not None:
-        return working_scan(database.catalog, working)
-    return stored_scan(database.warehouse, shown, record, version)
+        return as_shown(database.warehouse, record, working_scan(database.catalog, working))
+    return as_shown(database.warehouse, record, stored_scan(database.warehouse, shown, record, version))
 
 
 def totals(cells: Cells, aggregates: Mapping[str, Aggregate]) -> Query:

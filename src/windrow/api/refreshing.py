@@ -11,7 +11,7 @@ from windrow.errors import UnknownNameError
 from windrow.operations.query.stored import stored_scan, working_scan
 from windrow.storage.view_rows import STATE
 from windrow.views.check import count_damaged_states, find_differences
-from windrow.views.known import KnownView, known_views, pinned_scans
+from windrow.views.known import KnownView, as_shown, known_views, pinned_scans
 from windrow.views.maintain import fresh
 
 if TYPE_CHECKING:
@@ -80,7 +80,10 @@ def _bring(batch: Batch, view: KnownView, full: bool) -> None:
     moments = {}
     for base, held in view.held.items():
         working = transaction.known(base)
-        now = _scan(batch, base) if working is None else working_scan(transaction.catalog, working)
+        if working is None:
+            now = _scan(batch, base)
+        else:
+            now = as_shown(transaction.warehouse, working.record, working_scan(transaction.catalog, working))
         try:
             moments[base] = (_scan(batch, base, held), now)
         except UnknownNameError:  # the version that it holds for was given up
@@ -93,7 +96,7 @@ def _bring(batch: Batch, view: KnownView, full: bool) -> None:
 def _scan(batch: Batch, name: str, number: int | None = None) -> BoundScan:
     warehouse = batch.database.warehouse
     record = warehouse.catalog.array(name)
-    return stored_scan(warehouse, name, record, warehouse.catalog.version(record, number))
+    return as_shown(warehouse, record, stored_scan(warehouse, name, record, warehouse.catalog.version(record, number)))
 
 
 def check(database: Database, name: str) -> Check:
@@ -110,7 +113,7 @@ def check(database: Database, name: str) -> Check:
         stored = stored_scan(warehouse, name, record, version)
         kept = f"{STATE}{name}" if f"{STATE}{name}" in catalog.array_names() else None
         states = None if kept is None else stored_scan(warehouse, kept, *catalog.current(kept))
-        moment = {array.name: stored_scan(warehouse, array.name, array, found) for array, found in versions}
+        moment = {a.name: as_shown(warehouse, a, stored_scan(warehouse, a.name, a, found)) for a, found in versions}
         pinned = pinned_scans(warehouse, view.definition)
     with warehouse.hold([*versions, (record, version)]):
         expected = view.definition.bind(moment, pinned)

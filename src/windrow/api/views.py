@@ -96,6 +96,8 @@ class View(Array):
         if not self._known_view().scalar:
             return found
         name = self.schema.dimension_names[0]
+        if name not in (found.column_names if isinstance(found, pa.Table) else found.dims):
+            return found
         return found.drop_columns([name]) if isinstance(found, pa.Table) else found.isel({name: 0}, drop=True)
 
     def _attempt(self, read: Any) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from windrow.errors import StaleViewWarning
@@ -91,11 +91,20 @@ def warn_of_stale(warehouse: Warehouse, plan: Plan) -> None:
             warnings.warn(f"view {name} is stale: {reason}", StaleViewWarning, stacklevel=4)
 
 
+def as_shown(warehouse: Warehouse, record: ArrayRecord, scan: BoundScan) -> BoundScan:
+    """An array as queries see it: a view that is one result over all cells lies nowhere, as its query's result does."""
+    if scan.box.size != 1 or scan.schema.ndim != 1:
+        return scan
+    facts = (view.facts for view in warehouse.catalog.views() if view.array_id == record.id)
+    return replace(scan, scalar=True) if any(known.get("scalar") for known in facts) else scan
+
+
 def pinned_scans(warehouse: Warehouse, definition: Definition) -> dict[Scan, BoundScan]:
     """The old versions that a view reads."""
     catalog, found = warehouse.catalog, {}
     for scan in definition.pinned:
         record = catalog.array(scan.array)
         version = catalog.version(record, scan.version, scan.as_of)
-        found[scan] = stored_scan(warehouse, f"{record.name}@{version.number}", record, version)
+        shown = stored_scan(warehouse, f"{record.name}@{version.number}", record, version)
+        found[scan] = as_shown(warehouse, record, shown)
     return found

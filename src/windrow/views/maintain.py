@@ -19,7 +19,7 @@ from windrow.views.bring import Brought, Moments, bring
 from windrow.views.changes import Change, differ, find_change
 from windrow.views.definition import check_fingerprints, facts_of
 from windrow.views.history import Entry
-from windrow.views.known import KnownView, known_views
+from windrow.views.known import KnownView, as_shown, known_views
 
 
 @dataclass
@@ -55,12 +55,15 @@ class Maintenance:
 
     def _now(self, name: str) -> BoundScan:
         working = self.transaction.known(name)
-        return self._published(name) if working is None else working_scan(self.transaction.catalog, working)
+        if working is None:
+            return self._published(name)
+        scan = working_scan(self.transaction.catalog, working)
+        return as_shown(self.transaction.warehouse, working.record, scan)
 
     def _published(self, name: str) -> BoundScan:
         if name not in self._base:
-            catalog = self.transaction.catalog
-            self._base[name] = stored_scan(self.transaction.warehouse, name, *catalog.current(name))
+            warehouse, (record, version) = self.transaction.warehouse, self.transaction.catalog.current(name)
+            self._base[name] = as_shown(warehouse, record, stored_scan(warehouse, name, record, version))
         return self._base[name]
 
     def _earlier(self, view: KnownView, name: str) -> BoundScan:
