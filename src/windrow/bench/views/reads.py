@@ -35,10 +35,10 @@ def measure_reads(bench: ViewsBench) -> Iterator[Table | Measurement]:
     yield Measurement(
         "reads", "reads with views over those without", seconds[WITH] / seconds[WITHOUT], "×", MOST, "at most"
     )
-    beside, alone = (_batch(bench, views) for views in (["PTF5", "PTF25"], []))
-    detail = f"{duration(beside)} and {duration(alone)}"
+    beside, apart = (_batch(bench, views) for views in (["PTF5", "PTF25"], []))
+    detail = f"{duration(beside)} and {duration(apart)}"
     what = "a batch on an array beside one with views over one alone"
-    yield Measurement("reads", what, beside / alone, "×", MOST, "at most", detail)
+    yield Measurement("reads", what, beside / apart, "×", MOST, "at most", detail)
 
 
 def _batch(bench: ViewsBench, views: list[str]) -> float:
