@@ -33,9 +33,12 @@ SourceOf = Callable[[Bound], Any]
 
 def join_reader(join: BoundJoin, source_of: SourceOf) -> JoinReader:
     """What reads the pairs of a join."""
+    left = _left(join.left, source_of)
+    alike = join.left == join.right
     return JoinReader(
-        left=_left(join.left, source_of),
-        right=_cells(join.right, source_of),
+        left=left,
+        # Where the cells of a large array lie is asked for once.
+        right=left.source if alike and isinstance(left, FirstSide) else _cells(join.right, source_of),
         side=side_name(len(join.sides)),
         shape=join.offsets,
         mapping=join.mapping,
@@ -43,7 +46,7 @@ def join_reader(join: BoundJoin, source_of: SourceOf) -> JoinReader:
         distance_axes=join.distance_axes,
         axis_labels=join.axis_labels,
         names=join.names,
-        itself=join.left == join.right and join.mapping == _identity(join),
+        itself=alike and join.mapping == _identity(join),
         sky=None
         if join.sky is None
         else SkyReach.of(join.sky, None if makes_pairs(join.left) else join.left, join.right),
