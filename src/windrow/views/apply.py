@@ -13,11 +13,11 @@ from windrow.execution.engine import Engine
 from windrow.model.box import Box
 from windrow.model.labels import Labels
 from windrow.model.schema import Dimension, Schema
-from windrow.model.source import Blocks
+from windrow.model.source import Blocks, ComputedCells
 from windrow.operations.dense.sources import MemorySource
 from windrow.operations.dense.write import follow, write
 from windrow.operations.query.blocks import row_bytes
-from windrow.operations.query.run import compute_grid, source_of
+from windrow.operations.query.run import compute_cells_in, compute_grid, source_of
 from windrow.operations.query.sparse_run import insert_computed
 from windrow.operations.sparse.patch import patch_cells, read_at
 from windrow.operations.sparse.rewrite import delete
@@ -139,7 +139,10 @@ def rebuild(engine: Engine, working: WorkingArray, bound: Bound) -> Applied:
     """Compute all of a view again, written where it is computed. What is stored is not looked at: it may be damaged."""
     if not working.record.sparse:
         return recompute_boxes(engine, working, bound, [bound.box])
-    source = source_of(engine, bound)
+    return _write_all(engine, working, source_of(engine, bound))
+
+
+def _write_all(engine: Engine, working: WorkingArray, source: ComputedCells) -> Applied:
     delete(engine, working, None)
     found = insert_computed(engine, working, source)
     working.note("rebuild")
@@ -150,11 +153,13 @@ def rebuild_unlike(engine: Engine, working: WorkingArray, bound: Bound) -> Appli
     """Compute all of a view again; one that can be held is compared with what is stored, and only written if unlike."""
     if not working.record.sparse:
         return recompute_boxes(engine, working, bound, [bound.box])
+    source = source_of(engine, bound)  # once: totals are computed by it
     there = sum(part.cells for part in working.parts.values())
-    coming = 0 if bound.box.is_empty else source_of(engine, bound).cells_in(bound.box)
+    coming = 0 if bound.box.is_empty else source.cells_in(bound.box)
     if (there + coming) * row_bytes(working.schema) > HELD_BYTES:
-        return rebuild(engine, working, bound)
-    cells = evaluate_cells(engine, bound, [bound.box])
+        return _write_all(engine, working, source)
+    nothing = cell_fields(bound.schema).empty_table()
+    cells = nothing if bound.box.is_empty else compute_cells_in(engine, source, bound.box)
     return replace_cells(engine, working, [working.schema.box(working.hi) | bound.box], cells)
 
 

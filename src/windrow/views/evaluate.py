@@ -41,7 +41,7 @@ def evaluate_cells(engine: Engine, bound: Bound, boxes: Sequence[Box]) -> pa.Tab
     """The results of a sparse query in some boxes, each once; boxes close to one another are computed in one go."""
     wanted = [inside for box in boxes if not (inside := box & bound.box).is_empty]
     whole = hull(wanted)
-    if whole is not None and len(wanted) > 1 and _is_cheaper_whole(source_of(engine, bound), wanted, whole):
+    if whole is not None and len(wanted) > 1 and _is_cheaper_whole(engine, bound, wanted, whole):
         found = _evaluate(engine, bound, whole)
         return found.filter(pa.array(~_none_of(found, bound.schema, wanted))).combine_chunks()
     pieces, done = [cell_fields(bound.schema).empty_table()], list[Box]()
@@ -55,9 +55,20 @@ def _evaluate(engine: Engine, bound: Bound, box: Box) -> pa.Table:
     return compute_cells_in(engine, source_of(engine, restrict(bound, box)), box)
 
 
-def _is_cheaper_whole(source: ComputedCells, boxes: Sequence[Box], whole: Box) -> bool:
+def _is_cheaper_whole(engine: Engine, bound: Bound, boxes: Sequence[Box], whole: Box) -> bool:
+    if _gathers(bound):  # even to ask what it would read gathers all groups
+        return bool(whole.size <= 2 * sum(box.size for box in boxes))
+    source = source_of(engine, bound)
     apart = sum(source.cells_decoded(box) for box in boxes) + RUN_CELLS * len(boxes)
-    return source.cells_decoded(whole) <= apart
+    return bool(source.cells_decoded(whole) <= apart)
+
+
+def _gathers(bound: Bound) -> bool:
+    """Whether groups of cells or pairs are gathered somewhere below."""
+    return any(
+        isinstance(step, BoundTotals) or (isinstance(step, BoundJoined) and not is_by_cell(step))
+        for step in bound.walk()
+    )
 
 
 def read_boxes(source: ComputedCells, boxes: Sequence[Box], schema: Schema) -> pa.Table:
