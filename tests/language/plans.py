@@ -9,13 +9,14 @@ from hypothesis import strategies as st
 
 from expressions.trees import any_tree
 from windrow.aggregates.registry import DEFINITIONS
-from windrow.expressions.nodes import Call, Column, Node
+from windrow.expressions.nodes import Call, Column, Literal, Node
 from windrow.model import shape as shapes
 from windrow.model.schema import Attribute, Dimension, Schema
 from windrow.model.shape import Shape
 from windrow.model.types import TYPES
 from windrow.model.window import Extent, LabelExtent
 from windrow.plan import nodes, specs, statements
+from windrow.plan.grouping.ordering import Ordered, OrderKey
 from windrow.plan.names import KEYWORDS
 
 WORDS = ["A", "B1", "time", "lat", "_x", "Window", "count", "sum", "min", "if", "exists", "date", "timestamp", "l1"]
@@ -184,10 +185,13 @@ def _grown(inner: st.SearchStrategy[nodes.Plan]) -> st.SearchStrategy[nodes.Plan
         st.builds(nodes.Regrid, inner, regrids(), measures(), methods),
         st.builds(nodes.Neighbours, inner, any_shape(), measures(), st.integers(0, 5), methods, steps()),
         st.builds(nodes.GroupBy, inner, columns, measures()),
+        st.builds(Ordered, inner, tuples(order_keys), st.none() | st.integers(0, 2**40)),
+        st.builds(Ordered, inner, st.just(()), st.integers(0, 2**40)),
         joins(inner),
     )
 
 
+order_keys = st.builds(OrderKey, expressions.filter(lambda node: not isinstance(node, Literal)), st.booleans())
 versions = st.integers(0, 2**63)
 changes = st.builds(nodes.Changes, names, versions, versions)
 plans: st.SearchStrategy[nodes.Plan] = st.recursive(scans() | changes, _grown, max_leaves=4)

@@ -18,6 +18,7 @@ import pytest
 from windrow.errors import LanguageError
 from windrow.language.parser import parse
 from windrow.plan import statements as st
+from windrow.plan.grouping.ordering import Ordered
 
 from .answers import Case, cases
 
@@ -49,8 +50,9 @@ def check(case: Case, columns: list[str], rows: list[tuple[Any, ...]]) -> None:
     changed = re.match(r"\w+ \w+: (\d+)", case.answer)
     if changed:
         assert rows[0][0] == int(changed[1]), place
-    elif not isinstance(parse(case.statement), (st.CreateArray, st.CreateView, st.Refresh, st.Drop)):
-        rows = rows if "change" in columns else sorted(rows, key=order)
+    elif not isinstance(asked := parse(case.statement), (st.CreateArray, st.CreateView, st.Refresh, st.Drop)):
+        in_order = isinstance(asked, st.Query) and isinstance(asked.plan, Ordered)
+        rows = rows if in_order or "change" in columns else sorted(rows, key=order)
         assert "\n".join(shown(case, columns, rows)) == case.answer, place
 
 

@@ -145,6 +145,21 @@ class Query:
 
         return Query(self.database, Operated(self.plan, operator, parameters), self.pinned, self.within)
 
+    def order_by(self, *keys: str) -> Query:
+        """The rows of the result in an order: ``q.order_by("m desc", "abs(a)")``; missing values come last.
+
+        Rows whose keys are equal are in the order of their coordinates. The result is a table, of a dense query too.
+        """
+        from windrow.api.ordering import ordered
+
+        return Query(self.database, ordered(self.plan, keys), self.pinned, self.within, self.views)
+
+    def limit(self, rows: int) -> Query:
+        """The first rows of the result, in the order of coordinates unless ``order_by`` gave another: a table."""
+        from windrow.api.ordering import limited
+
+        return Query(self.database, limited(self.plan, rows), self.pinned, self.within, self.views)
+
     def stream(self) -> Iterator[xr.Dataset | pa.Table]:
         """The result piece by piece, each a box of it: for results that do not fit into memory."""
         bound = self.bind()

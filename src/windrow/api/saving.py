@@ -13,7 +13,7 @@ from windrow.errors import DataError, FileFormatError, SchemaError
 from windrow.formats.registry import format_of
 from windrow.model.labels import Labels
 from windrow.operations.query.bound_query import BoundQuery, CellsQuery, GridQuery
-from windrow.plan.bound import Bound, table_words
+from windrow.plan.bound import Bound, table_hint, table_words
 
 if TYPE_CHECKING:
     from windrow.api.batch import Batch
@@ -94,7 +94,7 @@ def insert_in(batch: Batch, query: Query, name: str) -> None:
 
 def _check_cells(bound: Bound) -> None:
     if bound.is_table:
-        hint = "Group it by dimensions, or save it to a file"
+        hint = f"{table_hint(bound)}, or save it to a file"
         raise SchemaError(f"{table_words(bound)} is a table, which no array can hold", hint=hint)
     if bound.box.is_empty and not bound.schema.sparse:
         raise DataError("the result has no cells to store", got=str(bound.box))

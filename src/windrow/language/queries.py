@@ -11,6 +11,7 @@ from windrow.errors import Error
 from windrow.expressions.nodes import Call, Column, Literal, Node
 from windrow.language.mistakes import MisplacedError
 from windrow.model.shape import Shape
+from windrow.plan.grouping.ordering import Ordered, OrderKey
 from windrow.plan.nodes import (
     Apply,
     Filter,
@@ -67,7 +68,7 @@ class Names:
         return chosen
 
 
-FROM, WHERE, GROUPING, HAVING, INTO = range(5)
+FROM, WHERE, GROUPING, HAVING, ORDER, LIMIT, INTO = range(7)
 
 
 @dataclass(frozen=True)
@@ -102,7 +103,27 @@ class Assembler:
         plan = self._computed(plan, items, found.get(GROUPING))
         if HAVING in found:
             plan = self.filtered(plan, found[HAVING])
-        return Asked(plan, found.get(INTO))
+        return Asked(self._ordered(plan, found.get(ORDER), found.get(LIMIT)), found.get(INTO))
+
+    def _ordered(self, plan: Plan, order: Clause | None, limit: Clause | None) -> Plan:
+        if order is None and limit is None:
+            return plan
+        keys = () if order is None else tuple(self._key(key, plan, order.place) for key in order.value)
+        rows, place = (None, 0) if limit is None else (limit.value, limit.place)
+        return _at(place, lambda: Ordered(plan, keys, rows))
+
+    def _key(self, key: OrderKey, plan: Plan, place: int) -> OrderKey:
+        """A key in terms of the results: what is aggregated or grouped by has a column there."""
+        grouped = _grouping_of(plan)
+        known: dict[int, Column] = {}
+        for call in self._aggregates(key.expression):
+            wanted = self._measure(call, "m", Names(()), self._place_of(call))
+            found = [one.name for one in grouped if replace(one, name="m") == wanted]
+            if not found:
+                hint = f"As in select {call} as m … order by m"
+                raise MisplacedError("what is ordered by must be selected", self._place_of(call), got=call, hint=hint)
+            known[id(call)] = Column(found[0])
+        return _at(place, lambda: OrderKey(_replaced(key.expression, known), key.descending))
 
     def filtered(self, plan: Plan, clause: Clause | None) -> Plan:
         return plan if clause is None else Filter(plan, self.without_aggregates(clause.value, clause.word))
@@ -240,6 +261,13 @@ def _grouped(plan: Plan, grouping: Clause | None, measures: tuple[Measure, ...])
     if isinstance(value, RegridSpec):
         return Regrid(plan, value, measures, grouping.method, grouping.strategy)
     return Neighbours(plan, value, measures, grouping.min_count, grouping.method, grouping.step)
+
+
+def _grouping_of(plan: Plan) -> tuple[Measure, ...]:
+    """The aggregates that a query computes."""
+    while isinstance(plan, (Filter, Project)):
+        plan = plan.source
+    return plan.aggregates if isinstance(plan, (Windowed, Regrid, Neighbours, GroupBy)) else ()
 
 
 def _default_name(call: Call) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import Any
 
 from lark import Token
@@ -26,7 +27,21 @@ from windrow.language.neighbourhoods import (
     whole,
     window_clause,
 )
-from windrow.language.queries import FROM, GROUPING, HAVING, INTO, WHERE, Asked, Assembler, Clause, Item, Names
+from windrow.language.queries import (
+    FROM,
+    GROUPING,
+    HAVING,
+    INTO,
+    LIMIT,
+    ORDER,
+    WHERE,
+    Asked,
+    Assembler,
+    Clause,
+    Item,
+    Names,
+)
+from windrow.plan.grouping.ordering import Ordered, OrderKey
 from windrow.plan.nodes import Alias, Changes, Nearest, Plan, Project, Scan, SimilarityJoin
 from windrow.plan.operators import Operated, find_operator
 from windrow.plan.specs import Output
@@ -97,6 +112,8 @@ class QueryBuilder(ExpressionBuilder, NeighbourhoodBuilder):
         if isinstance(selected, Project):
             # A condition may use attributes that are not shown.
             asked = self._assembler.query((), clauses, selected.source, meta.end_pos)
+            if isinstance(asked.plan, Ordered):
+                return Asked(replace(asked.plan, source=Project(asked.plan.source, selected.columns)), asked.into)
             return Asked(Project(asked.plan, selected.columns), asked.into)
         return self._assembler.query((), clauses, selected, meta.end_pos)
 
@@ -163,6 +180,18 @@ class QueryBuilder(ExpressionBuilder, NeighbourhoodBuilder):
     @v_args(meta=True)
     def having(self, meta: Meta, children: list[Any]) -> Clause:
         return Clause("having", HAVING, plain(children)[0], meta.start_pos)
+
+    @v_args(meta=True)
+    def order_by(self, meta: Meta, children: list[Any]) -> Clause:
+        return Clause("order by", ORDER, tuple(children), meta.start_pos)
+
+    def order_key(self, children: list[Any]) -> OrderKey:
+        node, direction = plain(children)
+        return OrderKey(node, direction is not None and direction.lower() == "desc")
+
+    @v_args(meta=True)
+    def limit(self, meta: Meta, children: list[Any]) -> Clause:
+        return Clause("limit", LIMIT, children[0], meta.start_pos)
 
     @v_args(meta=True)
     def into(self, meta: Meta, children: list[Any]) -> Clause:
@@ -232,6 +261,9 @@ class QueryBuilder(ExpressionBuilder, NeighbourhoodBuilder):
 
     def alias(self, children: list[Any]) -> Plan:
         return Alias(plan_of(children[0]), children[1])
+
+    def alias_direction(self, children: list[Any]) -> Plan:
+        return Alias(plan_of(children[0]), str(children[1]))
 
 
 def plan_of(source: Any) -> Plan:

@@ -21,10 +21,12 @@ from windrow.plan.bound import (
     NamedAggregates,
     NamedNodes,
     makes_pairs,
+    table_hint,
     table_words,
 )
 from windrow.plan.changes import Changed, bind_changes, no_changes
 from windrow.plan.conditions import parts_of
+from windrow.plan.grouping.ordering import Ordered, bind_ordered
 from windrow.plan.join_conditions import filtered_side
 from windrow.plan.join_results import bind_joined, every_pair
 from windrow.plan.joins import bind_join, settled
@@ -82,6 +84,10 @@ def _whole(found: Named) -> Bound:
     return every_pair(found.bound) if makes_pairs(found.bound) else found.bound
 
 
+def _settled(found: Named) -> Named:
+    return Named(_whole(found), found.names)
+
+
 def _bind(plan: Plan, sources: _Sources) -> Named:
     if isinstance(plan, Scan):
         return Named(sources.scan(plan), (plan.array,))
@@ -94,12 +100,14 @@ def _bind(plan: Plan, sources: _Sources) -> Named:
         left, right = (_bind(side, sources).bound for side in (plan.left, plan.right))
         join = bind_join(plan, left, right, listed_shape(plan.shape, right.schema, sources.scan))
         return Named(settled(join, ()), join.names[:1]) if plan.kind == "anti" else Named(join)
+    if isinstance(plan, Ordered):
+        return Named(bind_ordered(plan, lambda below: _settled(_bind(below, sources))))
     source = _bind(plan.inputs()[0], sources)
     if makes_pairs(source.bound):
         return Named(bind_joined(plan, source.bound))
     if isinstance(plan, (Windowed, Regrid, Neighbours)) and source.bound.is_table:
         what = f"{table_words(source.bound)} is a table, which has no neighbourhoods"
-        raise SchemaError(what, hint="Group it by dimensions")
+        raise SchemaError(what, hint=table_hint(source.bound))
     if isinstance(plan, Neighbours):
         shape = listed_shape(plan.shape, source.bound.schema, sources.scan)
         return Named(bind_neighbours(plan, source.bound, source.scope, shape))

@@ -169,6 +169,22 @@ class BoundTotals(Bound):
 
 
 @dataclass(frozen=True, kw_only=True)
+class BoundOrdered(Bound):
+    """Rows in an order: a table. ``source`` has a column for each key, besides those of the result."""
+
+    source: Bound
+    keys: tuple[tuple[str, bool], ...]
+    """The columns to order by, and whether the largest come first."""
+    limit: int | None
+    words: str
+    """What was asked for, as it is told."""
+
+    @property
+    def is_table(self) -> bool:
+        return True
+
+
+@dataclass(frozen=True, kw_only=True)
 class BoundRejoined(Bound):
     """Totals of finer totals: aggregates joined from their parts, which ``source`` has under the parts' names.
 
@@ -381,8 +397,21 @@ def side_name(number: int) -> str:
 
 def table_words(bound: Bound) -> str:
     """What a table is, for those who need an array in its place."""
+    if _has_order(bound):
+        return "what order by or limit gives"
     of_changes = any(isinstance(step, BoundChanges) for step in bound.walk())
     return "what changes(…) gives" if of_changes else "a left join without group by"
+
+
+def table_hint(bound: Bound) -> str:
+    """What to do where an array is needed in the place of a table."""
+    if _has_order(bound):
+        return "An array has no order of rows: leave order by and limit out"
+    return "Group it by dimensions"
+
+
+def _has_order(bound: Bound) -> bool:
+    return any(isinstance(step, BoundOrdered) for step in bound.walk())
 
 
 def carried_metadata(bound: Bound) -> dict[str, Mapping[str, str]]:

@@ -72,6 +72,7 @@ KEYWORDS = RESERVED | frozenset(
     }
     | {"within", "wrap"}
     | {"cascade", "changes", "check", "full"}
+    | {"asc", "desc", "limit", "order"}
 )
 """Every word that means something somewhere; a name may be one of them, and is then printed in double quotes."""
 

@@ -9,6 +9,7 @@ from windrow.expressions.nodes import Between, Column, Comparison, Literal
 from windrow.model.shape import Shape
 from windrow.model.shape_terms import LabelRange, Norm, OffsetList, OffsetRange, Sky, StoredOffsets, Term
 from windrow.plan import statements as st
+from windrow.plan.grouping.ordering import Ordered, ordering_text
 from windrow.plan.names import name_text, text_text, value_text
 from windrow.plan.nodes import (
     Alias,
@@ -49,6 +50,10 @@ def _query(plan: Plan) -> str:
     """A plan as a query of its own."""
     if isinstance(plan, Operated):
         return _select(["*"], plan)
+    if isinstance(plan, Ordered):
+        # What has an order of its own, and a form, can only be read from.
+        apart = isinstance(plan.source, (Ordered, Selection))
+        return f"{_select(['*'], plan.source) if apart else _query(plan.source)} {ordering_text(plan)}"
     if isinstance(plan, Selection):
         return f"between({_listed([_source(plan.source), *_ranges(plan.ranges)])})"
     if isinstance(plan, Project):

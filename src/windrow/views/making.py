@@ -7,14 +7,14 @@ from dataclasses import replace
 
 from windrow.errors import SchemaError
 from windrow.model.schema import Schema
-from windrow.plan.bound import Bound, BoundRound, BoundScan, BoundSelection, table_words
+from windrow.plan.bound import Bound, BoundRound, BoundScan, BoundSelection, table_hint, table_words
 
 
 def view_schema(bound: Bound, chunks: Mapping[str, int] | None) -> Schema:
     """The schema of an array that can hold a query's results now and later."""
     if bound.is_table:
         what = f"{table_words(bound)} is a table, which no view can hold"
-        raise SchemaError(what, hint="Group it by dimensions")
+        raise SchemaError(what, hint=table_hint(bound))
     grows, schema = growing_dimensions(bound), bound.schema
     dimensions = tuple(replace(d, hi=None, wrap=False) if d.name in grows else d for d in schema.dimensions)
     schema = replace(schema, dimensions=dimensions)

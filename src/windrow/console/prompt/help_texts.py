@@ -72,20 +72,23 @@ TOPICS: dict[str, Topic] = {
         "ask for cells, for expressions of them, and for aggregates over neighbourhoods",
         "select NAME [<ATTRIBUTE, …>]\n"
         "select EXPRESSION [as NAME], … from NAME [where CONDITION]\n"
-        "       [window (…) | regrid (…) | neighbours SHAPE | group by …] [having …] [into NAME]\n"
+        "       [window (…) | regrid (…) | neighbours SHAPE | group by …] [having …]\n"
+        "       [order by EXPRESSION [desc], …] [limit ROWS] [into NAME]\n"
         "select … from changes(NAME, BEFORE, AFTER)",
         (
             "select A <b>",
             "select a + b as c from A where i between 1 and 2 and a > 3",
             "select avg(t) as mean from T window (time trailing '30 days')",
             "select max(a) from A@3 group by i",
+            "select a from A order by a desc limit 10",
             "select * from changes(A, 3, 5) where change = 'came'",
         ),
     ),
     "aggr": Topic(
         "aggregates, in short",
         "aggr NAME AGGREGATE(ATTRIBUTE), … [where CONDITION]\n"
-        "     [by window(…) | by regrid(…) | by DIMENSION, …] [into NAME]",
+        "     [by window(…) | by regrid(…) | by DIMENSION, …]\n"
+        "     [order by EXPRESSION [desc], …] [limit ROWS] [into NAME]",
         ("aggr A avg(a)", "aggr A sum(b) by window(2,2)", "aggr T percentile(t, 70) by window(time trailing 30)"),
     ),
     "sql": Topic(

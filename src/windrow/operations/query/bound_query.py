@@ -25,7 +25,7 @@ from windrow.operations.query.blocks import ComputedSource
 from windrow.operations.query.cellwise import GridCells
 from windrow.operations.query.held import HeldGrid
 from windrow.operations.query.run import compute_cells_in, compute_grid, source_of, stream_cells, stream_grid
-from windrow.plan.bound import Bound, BoundColumns, BoundScan, BoundWindow, Metadata, carried_metadata
+from windrow.plan.bound import Bound, BoundColumns, BoundOrdered, BoundScan, BoundWindow, Metadata, carried_metadata
 from windrow.plan.rewriting import Optimized
 from windrow.storage.cells import cell_fields, coordinates
 from windrow.storage.leases import Lease
@@ -241,6 +241,28 @@ class CellsQuery(BoundQuery):
         return source
 
 
+class RowsQuery(CellsQuery):
+    """A query whose result is rows in an order of their own; they are computed once, and held."""
+
+    def compute(self) -> pa.Table:
+        """The rows, in their order."""
+        rows: pa.Table = self.source.table
+        return rows.select(self.shown_names)
+
+    def stream(self) -> Iterator[pa.Table]:
+        yield self.compute()
+
+    def preview(self, box: Box) -> pa.Table:
+        """The rows in a box, in their order."""
+        rows: pa.Table = self.source.read(box & self.box)
+        return rows.select(self.shown_names)
+
+    def first(self, rows: int) -> tuple[pa.Table, int]:
+        """The first rows, and how many there are."""
+        found = self.compute()
+        return found.slice(0, rows), found.num_rows
+
+
 def _slabs(schema: Schema, box: Box) -> Iterator[Box]:
     """The box chunk by chunk along its first dimension: all cells of one come before all cells of the next."""
     lo, step = schema.dimensions[0].lo, schema.grid.chunk[0]
@@ -253,4 +275,6 @@ def _slabs(schema: Schema, box: Box) -> Iterator[Box]:
 
 def bound_query(engine: Engine, optimized: Optimized, plan: Plan, lease: Lease) -> GridQuery | CellsQuery:
     """The query as an object that can be run."""
-    return (CellsQuery if optimized.bound.schema.sparse else GridQuery)(engine, optimized, plan, lease)
+    bound = optimized.bound
+    kind = RowsQuery if isinstance(bound, BoundOrdered) else CellsQuery if bound.schema.sparse else GridQuery
+    return kind(engine, optimized, plan, lease)

@@ -22,6 +22,7 @@ from windrow.plan.bound import (
     BoundFilter,
     BoundJoin,
     BoundJoined,
+    BoundOrdered,
     BoundPairs,
     BoundRejoined,
     BoundRound,
@@ -152,9 +153,12 @@ def _cells(bound: Bound) -> int:
         return bound.box.size
     if bound.scalar:
         return 1
-    below = [_cells(step) for step in _inputs(bound)]
+    if isinstance(bound, BoundOrdered):
+        below = _cells(bound.source)
+        return below if bound.limit is None else min(below, bound.limit)
+    parts = [_cells(step) for step in _inputs(bound)]
     known = bound.cells if isinstance(bound, BoundScan) and bound.cells is not None else bound.box.size
-    return min([bound.box.size, known, *below])
+    return min([bound.box.size, known, *parts])
 
 
 def _reads(bound: Bound, box: Box, names: Collection[str]) -> Iterator[tuple[int, int]]:
@@ -248,6 +252,8 @@ def _text(bound: Bound) -> str:
         by = ", ".join(bound.source.schema.dimension_names[axis] for axis in bound.axes)
         listed = ", ".join(f"{found} as {name}" for name, found in bound.aggregates)
         return f"totals{' by ' + by if by else ''}: {listed}"
+    if isinstance(bound, BoundOrdered):
+        return f"{bound.words}, a table"
     if isinstance(bound, BoundOperated):
         return f"operator {bound.text}"
     if isinstance(bound, BoundRejoined):

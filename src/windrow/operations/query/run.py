@@ -34,6 +34,7 @@ from windrow.plan.bound import (
     BoundHeld,
     BoundJoin,
     BoundJoined,
+    BoundOrdered,
     BoundPairs,
     BoundRejoined,
     BoundRound,
@@ -69,6 +70,8 @@ def _source(engine: Engine, bound: Bound) -> Any:
         return _held(bound, pa.table([pa.array([0]), *values], schema=cell_fields(bound.schema)))
     if isinstance(bound, BoundTotals):
         return _held(bound, _totals(engine, bound))
+    if isinstance(bound, BoundOrdered):
+        return _held(bound, _ordered(engine, bound))
     if isinstance(bound, BoundChanges):
         return _held(bound, _changed(bound))
     if isinstance(bound, (BoundJoin, BoundPairs, BoundJoined)):
@@ -129,6 +132,20 @@ def _totals(engine: Engine, bound: BoundTotals) -> pa.Table:
     return totals(engine, source, bound.source.box, bound.axes, bound.aggregates, bound.schema)
 
 
+def _ordered(engine: Engine, bound: BoundOrdered) -> pa.Table:
+    from windrow.operations.query.ordering import order_rows
+
+    return order_rows(engine, _cells_of(engine, bound.source), bound)
+
+
+def _cells_of(engine: Engine, bound: Bound) -> ComputedCells:
+    """The results of a step as sparse data, also where they are dense."""
+    source = source_of(engine, bound)
+    if not bound.schema.sparse:
+        source = GridCells(source, replace(source.schema, sparse=True), bound.box, bound.labels, None)
+    return source  # type: ignore[no-any-return]
+
+
 def _join(engine: Engine, bound: BoundJoin | BoundPairs | BoundJoined) -> Any:
     """Pairs, or aggregates over them. Aggregates over groups of several cells are computed now."""
     from windrow.operations.join import build
@@ -151,10 +168,7 @@ def _rejoined(engine: Engine, bound: BoundRejoined) -> pa.Table:
     from windrow.operations.query.adjusted import rejoin
 
     below = bound.source
-    source = source_of(engine, below)
-    if not below.schema.sparse:
-        source = GridCells(source, replace(source.schema, sparse=True), below.box, below.labels, None)
-    table = compute_cells_in(engine, source, below.box)
+    table = compute_cells_in(engine, _cells_of(engine, below), below.box)
     return rejoin(table, bound.axes, below.schema, bound.aggregates, bound.schema)
 
 

@@ -1,0 +1,1 @@
+"""Groups of cells, and rows in an order."""
