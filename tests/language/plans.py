@@ -16,6 +16,7 @@ from windrow.model.shape import Shape
 from windrow.model.types import TYPES
 from windrow.model.window import Extent, LabelExtent
 from windrow.plan import nodes, specs, statements
+from windrow.plan.grouping.label_parts import PARTS, label_part
 from windrow.plan.grouping.ordering import Ordered, OrderKey
 from windrow.plan.names import KEYWORDS
 
@@ -174,7 +175,9 @@ def joins(draw: st.DrawFn, inner: st.SearchStrategy[nodes.Plan]) -> nodes.Plan:
 def _grown(inner: st.SearchStrategy[nodes.Plan]) -> st.SearchStrategy[nodes.Plan]:
     methods = st.sampled_from(nodes.METHODS)
     any_name = names | st.sampled_from(['q"q', "a b", "日本"])
-    columns = st.lists(st.builds(Column, any_name, st.none() | any_name), max_size=3, unique=True).map(tuple)
+    plain = st.builds(Column, any_name, st.none() | any_name)
+    parts = st.builds(label_part, st.sampled_from(sorted(PARTS)), plain)
+    columns = st.lists(plain | parts, max_size=3, unique=True).map(tuple)
     return st.one_of(
         st.builds(nodes.Alias, inner, names),
         st.builds(nodes.Selection, inner, ranges()),

@@ -14,6 +14,7 @@ import xarray as xr
 from windrow.aggregates.aggregate import Aggregate
 from windrow.aggregates.definition import Definition
 from windrow.aggregates.registry import DEFINITIONS
+from windrow.api.accessor_groups import group_request
 from windrow.api.accessor_requests import Aggregates, Request, neighbour_request, window_request
 from windrow.errors import DataError, UnknownNameError, nearest
 from windrow.expressions.evaluate import evaluate
@@ -175,6 +176,10 @@ class DatasetAccessor:
         """The cells in a shape around every cell, as in ``neighbours(wr.L2(3, on=("lat", "lon")))``."""
         return DatasetWindow(self._data, neighbour_request(shape, step, min_count, method, strategy))
 
+    def groupby(self, *keys: str) -> DatasetWindow:
+        """Groups by dimensions and parts of times, as in ``groupby("lat", "time.month")``; only these remain."""
+        return DatasetWindow(self._data, group_request(keys))
+
 
 class DataArrayAccessor:
     """``array.windrow``: windows on one variable."""
@@ -200,3 +205,7 @@ class DataArrayAccessor:
     ) -> DataArrayWindow:
         """The cells in a shape around every cell, as in ``neighbours(wr.L2(3, on=("lat", "lon")))``."""
         return DataArrayWindow(self._data, neighbour_request(shape, step, min_count, method, strategy))
+
+    def groupby(self, *keys: str) -> DataArrayWindow:
+        """Groups by dimensions and parts of times, as in ``groupby("lat", "time.month")``; only these remain."""
+        return DataArrayWindow(self._data, group_request(keys))

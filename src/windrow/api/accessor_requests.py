@@ -61,13 +61,13 @@ class WindowRequest:
             if name not in data.dims:
                 hint = nearest(name, map(str, data.dims))
                 raise UnknownNameError("no such dimension", got=repr(name), hint=hint)
-        source = _held(data, other)
+        source = hold_variable(data, other)
         window = Window.of(
             source.schema, self.extents, step=self.step, boundary=self.boundary, min_count=self.min_count
         )
-        of_values = {name: aggregate.of(*_argument_names(data)) for name, aggregate in aggregates.items()}
+        of_values = {name: aggregate.of(*argument_names(data)) for name, aggregate in aggregates.items()}
         plan = WindowPlan(
-            source.schema, source.schema.box(), window, tuple(of_values.items()), _labels(data), self.method,
+            source.schema, source.schema.box(), window, tuple(of_values.items()), labels_of(data), self.method,
             self.strategy,
         )  # fmt: skip
         return _delivered(data, WindowSource(source, plan), window.step)
@@ -86,14 +86,14 @@ class NeighbourRequest:
     def compute(
         self, data: xr.DataArray, aggregates: Aggregates, other: xr.DataArray | None = None
     ) -> dict[str, xr.DataArray]:
-        source = _held(data, other)
-        labels = dict(_labels(data))
+        source = hold_variable(data, other)
+        labels = dict(labels_of(data))
         bounds = source.schema.box()
         bound = self.shape.bind(source.schema, bounds, coordinates=coordinates_of(source.schema, labels))
         reached = zip(bound.dimensions, bound.bounds(), bound.free, strict=True)
         named = {name: Extent(0, 0) for name, reach, free in reached if free or reach != (0, 0)}
         step = Window.of(source.schema, named, step=self.step).step
-        items = tuple((name, aggregate.of(*_argument_names(data))) for name, aggregate in aggregates.items())
+        items = tuple((name, aggregate.of(*argument_names(data))) for name, aggregate in aggregates.items())
         counts = [-(-n // s) for n, s in zip(bounds.shape, step, strict=True)]
         schema = neighbourhood_schema(source.schema, Box.at(bounds.lo, counts), step, items, self.min_count)
         found = ShapeSource.of(
@@ -109,18 +109,20 @@ def _delivered(
     blocks = source.read(source.schema.box())
     kept = data.isel({str(d): slice(None, None, s) for d, s in zip(data.dims, step, strict=True)})
     return {
-        name: xr.DataArray(_filled(blocks, source.schema.attribute(name)), kept.coords, kept.dims, name, data.attrs)
+        name: xr.DataArray(
+            fill_missing(blocks, source.schema.attribute(name)), kept.coords, kept.dims, name, data.attrs
+        )
         for name in source.schema.attribute_names
     }
 
 
-def _held(data: xr.DataArray, other: xr.DataArray | None = None) -> HeldGrid:
+def hold_variable(data: xr.DataArray, other: xr.DataArray | None = None) -> HeldGrid:
     """The variable, and the other one laid out over the same cells, as attributes."""
     if 0 in data.shape:
         raise DataError(f"variable {data.name} has no cells", got=dict(data.sizes), hint="Select some")
     dimensions = tuple(Dimension(str(name), 0, size - 1, size) for name, size in data.sizes.items())
     attributes, blocks = [], {}
-    first, second = _argument_names(data)
+    first, second = argument_names(data)
     variables = {first: data} if other is None else {first: data, second: _laid_out(other, data)}
     for name, variable in variables.items():
         values = variable.to_numpy()
@@ -136,7 +138,7 @@ def _held(data: xr.DataArray, other: xr.DataArray | None = None) -> HeldGrid:
     return HeldGrid(schema, schema.box(), (), blocks)
 
 
-def _argument_names(data: xr.DataArray) -> tuple[str, str]:
+def argument_names(data: xr.DataArray) -> tuple[str, str]:
     """What the variables are called here, where no dimension has that name."""
     used = set(map(str, data.dims))
     names = ["x", "y"]
@@ -153,7 +155,7 @@ def _laid_out(other: xr.DataArray, data: xr.DataArray) -> xr.DataArray:
     return other.broadcast_like(data).transpose(*data.dims)
 
 
-def _labels(data: xr.DataArray) -> tuple[tuple[str, Labels], ...]:
+def labels_of(data: xr.DataArray) -> tuple[tuple[str, Labels], ...]:
     """The coordinates that windows in label units may ask for; others, such as object ones, are no labels."""
     found = []
     for name in map(str, data.dims):
@@ -164,7 +166,7 @@ def _labels(data: xr.DataArray) -> tuple[tuple[str, Labels], ...]:
     return tuple(found)
 
 
-def _filled(blocks: Mapping[str, Any], attribute: Attribute) -> Any:
+def fill_missing(blocks: Mapping[str, Any], attribute: Attribute) -> Any:
     """Values as xarray keeps them: NaN or NaT where something is missing."""
     values = blocks[attribute.name]
     if not attribute.has_companion or blocks[attribute.companion].all():

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from windrow.aggregates.aggregate import Aggregate
     from windrow.api.batch import Batch
     from windrow.api.database import Database
+    from windrow.api.grouped import Grouped
     from windrow.api.joins import Joined, Neighbouring
     from windrow.api.query import Pinned, Query, Windowed
     from windrow.api.selected import Selected
@@ -81,6 +82,15 @@ class Cells:
         from windrow.api.query import totals
 
         return totals(self, aggregates)
+
+    def groupby(self, *keys: str) -> Grouped:
+        """Groups of cells by dimensions and by parts of times: ``A.groupby("lat", "time.month").agg(m=wr.avg("t"))``.
+
+        The result has the dimensions that are named, and no others: ``groupby("time.month")`` is one value a month.
+        """
+        from windrow.api.grouped import grouped
+
+        return grouped(self, keys)
 
     # Windows
 

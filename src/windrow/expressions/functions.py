@@ -77,6 +77,9 @@ _INT64, _FLOAT64, _BOOL, _STRING, _DATETIME = (
     TYPES[name] for name in ("int64", "float64", "bool", "string", "datetime")
 )
 _UNITS = ("year", "quarter", "month", "week", "day", "hour", "minute", "second", "millisecond")
+SEASONS = ("DJF", "MAM", "JJA", "SON")
+"""The meteorological seasons, three whole months each, in the order of a year that begins with December."""
+
 _MOST_DIGITS = 18
 _LONGEST_SUBSTRING = 2**31 - 1
 
@@ -134,6 +137,12 @@ def _is_missing(values: pa.Array) -> pa.Array:
 
 def _is_finite(values: pa.Array) -> pa.Array:
     return pc.fill_null(pc.is_finite(values), False)
+
+
+def _season(values: pa.Array) -> pa.Array:
+    """December belongs to the winter of the year after it."""
+    places = pc.divide(pc.month(values), 3)
+    return pa.array(SEASONS).take(pc.if_else(pc.equal(places, 4), 0, places))
 
 
 def _part(compute: Callable[[pa.Array], pa.Array], values: pa.Array) -> pa.Array:
@@ -229,11 +238,13 @@ _ALL = [
             ("minute", pc.minute),
             ("second", pc.second),
             ("dayofyear", pc.day_of_year),
+            ("weekday", pc.day_of_week),
             ("dayofweek", partial(pc.day_of_week, count_from_zero=False)),
             ("week", pc.iso_week),
             ("quarter", pc.quarter),
         )
     ),
+    Function("season(t)", (Kind.DATETIME,), _STRING, _season),
     Function("cell(d)", (Kind.SAME,), None, rewrite=partial(_of_dimension, "cell")),
     Function("label(d)", (Kind.SAME,), None, rewrite=partial(_of_dimension, "label")),
     Function("distance(['unit'])", (_CONSTANT,), _FLOAT64, rewrite=_distance, fewest=0),

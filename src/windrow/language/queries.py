@@ -11,6 +11,7 @@ from windrow.errors import Error
 from windrow.expressions.nodes import Call, Column, Literal, Node
 from windrow.language.mistakes import MisplacedError
 from windrow.model.shape import Shape
+from windrow.plan.grouping.label_parts import GroupKey
 from windrow.plan.grouping.ordering import Ordered, OrderKey
 from windrow.plan.nodes import (
     Apply,
@@ -26,7 +27,7 @@ from windrow.plan.nodes import (
 from windrow.plan.specs import Block, Measure, Output, RegridSpec, WindowSpec
 
 _Made = TypeVar("_Made")
-Grouping = WindowSpec | RegridSpec | Shape | tuple[Column, ...]
+Grouping = WindowSpec | RegridSpec | Shape | tuple[GroupKey, ...]
 
 
 @dataclass(frozen=True)
@@ -102,7 +103,8 @@ class Assembler:
         plan = self.filtered(source, found.get(WHERE))
         plan = self._computed(plan, items, found.get(GROUPING))
         if HAVING in found:
-            plan = self.filtered(plan, found[HAVING])
+            having = found[HAVING]
+            plan = self.filtered(plan, replace(having, value=_replaced(having.value, _parts_in(having.value, plan))))
         return Asked(self._ordered(plan, found.get(ORDER), found.get(LIMIT)), found.get(INTO))
 
     def _ordered(self, plan: Plan, order: Clause | None, limit: Clause | None) -> Plan:
@@ -115,7 +117,7 @@ class Assembler:
     def _key(self, key: OrderKey, plan: Plan, place: int) -> OrderKey:
         """A key in terms of the results: what is aggregated or grouped by has a column there."""
         grouped = _grouping_of(plan)
-        known: dict[int, Column] = {}
+        known = _parts_in(key.expression, plan)
         for call in self._aggregates(key.expression):
             wanted = self._measure(call, "m", Names(()), self._place_of(call))
             found = [one.name for one in grouped if replace(one, name="m") == wanted]
@@ -254,7 +256,7 @@ def _named_array(items: Sequence[Item], place: int) -> Plan:
 def _grouped(plan: Plan, grouping: Clause | None, measures: tuple[Measure, ...]) -> Plan:
     value: Grouping = () if grouping is None else grouping.value
     if grouping is None or isinstance(value, tuple):
-        columns: tuple[Column, ...] = value if isinstance(value, tuple) else ()
+        columns: tuple[GroupKey, ...] = value if isinstance(value, tuple) else ()
         return GroupBy(plan, columns, measures)
     if isinstance(value, WindowSpec):
         return Windowed(plan, value, measures, grouping.method, grouping.strategy)
@@ -268,6 +270,14 @@ def _grouping_of(plan: Plan) -> tuple[Measure, ...]:
     while isinstance(plan, (Filter, Project)):
         plan = plan.source
     return plan.aggregates if isinstance(plan, (Windowed, Regrid, Neighbours, GroupBy)) else ()
+
+
+def _parts_in(node: Node, plan: Plan) -> dict[int, Column]:
+    """The parts of labels in an expression that are dimensions of the result, being grouped by."""
+    while isinstance(plan, (Filter, Project)):
+        plan = plan.source
+    groups = plan.dimensions if isinstance(plan, GroupBy) else ()
+    return {id(part): Column(part.function) for part in node.walk() if isinstance(part, Call) and part in groups}
 
 
 def _default_name(call: Call) -> str:

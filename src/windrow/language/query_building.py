@@ -41,6 +41,7 @@ from windrow.language.queries import (
     Item,
     Names,
 )
+from windrow.plan.grouping.label_parts import GroupKey, label_part
 from windrow.plan.grouping.ordering import Ordered, OrderKey
 from windrow.plan.nodes import Alias, Changes, Nearest, Plan, Project, Scan, SimilarityJoin
 from windrow.plan.operators import Operated, find_operator
@@ -201,8 +202,11 @@ class QueryBuilder(ExpressionBuilder, NeighbourhoodBuilder):
     def group_by(self, meta: Meta, children: list[Any]) -> Clause:
         return Clause("group by", GROUPING, children[0], meta.start_pos)
 
-    def columns(self, children: list[Any]) -> tuple[Column, ...]:
+    def groups(self, children: list[Any]) -> tuple[GroupKey, ...]:
         return tuple(children)
+
+    def label_part(self, children: list[Any]) -> GroupKey:
+        return label_part(str(children[0]), children[1])
 
     def by_clause(self, children: list[Any]) -> Clause:
         clause: Clause = children[0]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from windrow.aggregates.aggregate import Aggregate
 from windrow.expressions.nodes import (
     And,
@@ -60,6 +62,12 @@ def aggregated_attribute(name: str, aggregate: Aggregate, source: Bound, occupie
     )
     certain = definition.least == 0 or (there and definition.least == 1)
     return Attribute(name, kind, nullable=not certain and not kind.is_float)
+
+
+def optional_attribute(attribute: Attribute, aggregate: Aggregate) -> Attribute:
+    """The same where a group may have no cells at all: counts are 0 then, and other results missing."""
+    certain = aggregate.definition.least == 0 or attribute.type.is_float
+    return attribute if certain else replace(attribute, nullable=True)
 
 
 def paired_attribute(name: str, aggregate: Aggregate, given: DataType, min_count: int = 0) -> Attribute:

@@ -7,16 +7,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from windrow.aggregates.aggregate import Aggregate
-from windrow.errors import SchemaError, UnknownNameError, nearest
+from windrow.errors import SchemaError
 from windrow.expressions.nodes import Between, Call, Column, Comparison, Literal, Node
 from windrow.model.box import Box
 from windrow.model.gridding import Gridding
-from windrow.model.schema import Schema
-from windrow.plan.attributes import aggregated_attribute
 from windrow.plan.bound import (
     Bound,
     BoundJoin,
-    BoundTotals,
     BoundWindow,
     NamedAggregates,
     NamedNodes,
@@ -27,6 +24,7 @@ from windrow.plan.bound import (
 from windrow.plan.changes import Changed, bind_changes, no_changes
 from windrow.plan.conditions import parts_of
 from windrow.plan.grouping.ordering import Ordered, bind_ordered
+from windrow.plan.grouping.totals import bind_totals
 from windrow.plan.join_conditions import filtered_side
 from windrow.plan.join_results import bind_joined, every_pair
 from windrow.plan.joins import bind_join, settled
@@ -49,7 +47,7 @@ from windrow.plan.nodes import (
 from windrow.plan.operators import Operated, bind_operated
 from windrow.plan.scopes import CellScope, bind_condition, bind_value
 from windrow.plan.specs import Measure, Output, Range
-from windrow.plan.steps import columns, ended, narrowed, one_cell
+from windrow.plan.steps import columns, narrowed
 from windrow.plan.stored_shapes import Lookup, listed_shape
 from windrow.plan.windows import WindowPlan
 
@@ -242,40 +240,7 @@ def _free_name(name: str, bound: Bound) -> str:
 
 def _totals(plan: GroupBy, source: Named) -> Bound:
     bound, aggregates = _measured(source, plan.aggregates)
-    names = [_dimension(column, source) for column in plan.dimensions]
-    axes = tuple(bound.schema.axis(name) for name in names)
-    attributes = tuple(aggregated_attribute(name, found, bound, bool(axes)) for name, found in aggregates)
-    gridding = None
-    if not axes:
-        schema, box, labels = one_cell(attributes, bound.schema.sparse)
-    else:
-        gridding = bound.gridding
-        base = bound.schema if bound.schema.sparse else ended(bound.schema, bound.box)
-        dimensions = tuple(base.dimensions[axis] for axis in axes)
-        schema = Schema(dimensions, attributes, base.sparse).with_chunks()
-        lo = tuple(bound.box.lo[axis] for axis in axes)
-        hi = tuple(bound.box.hi[axis] for axis in axes)
-        box = Box(lo, tuple(first - 1 for first in lo) if bound.box.is_empty else hi)  # no cells, no groups
-        labels = tuple((name, found) for name, found in bound.labels if name in names)
-    return BoundTotals(
-        schema=schema,
-        box=box,
-        labels=labels,
-        gridding=gridding,
-        scalar=not axes,
-        source=bound,
-        axes=axes,
-        aggregates=aggregates,
-    )
-
-
-def _dimension(column: Column, source: Named) -> str:
-    found = source.scope.look_up(column)
-    known = source.bound.dimension_names
-    if isinstance(found, Column):
-        what = "cells are grouped by dimensions, and this is none"
-        raise UnknownNameError(what, got=repr(column.name), hint=nearest(column.name, known))
-    return found.column.name
+    return bind_totals(plan.dimensions, bound, aggregates, source.scope)
 
 
 _RULES: dict[type[Plan], Callable[[Any, Named], Bound]] = {

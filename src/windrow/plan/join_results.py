@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from windrow.aggregates.aggregate import Aggregate
 from windrow.errors import SchemaError, UnknownNameError, nearest
-from windrow.expressions.nodes import Column, Node
+from windrow.expressions.nodes import Call, Column, Node
 from windrow.expressions.types import NULL, check
 from windrow.model.box import Box
 from windrow.model.grid import MOST_SPARSE_CHUNK_CELLS
@@ -179,7 +179,7 @@ def check_new(names: Sequence[str], dimensions: Sequence[Dimension]) -> None:
 
 def _totals(plan: GroupBy, join: BoundJoin) -> BoundJoined:
     scope = scope_of(join)
-    groups = tuple(_group(column, scope, join) for column in plan.dimensions)
+    groups = tuple(_group(key, scope, join) for key in plan.dimensions)
     aggregates, arguments, attributes = measured(plan.aggregates, lambda node: paired_value(node, join))
     gridding = None
     if groups:
@@ -205,8 +205,11 @@ def _totals(plan: GroupBy, join: BoundJoin) -> BoundJoined:
     )
 
 
-def _group(column: Column, scope: PairScope, join: BoundJoin) -> Column:
+def _group(column: Column | Call, scope: PairScope, join: BoundJoin) -> Column:
     """A dimension of the left side that pairs are grouped by."""
+    if isinstance(column, Call):
+        hint = "Put the join in parentheses after from, and group its rows"
+        raise SchemaError("pairs are grouped by dimensions, not by parts of labels", got=column, hint=hint)
     found = scope.look_up(column)
     left = dict(list(scope.sides.items())[:-1])
     known = [f"{name}.{dimension}" for name, side in left.items() for dimension in side.dimension_names]

@@ -12,7 +12,7 @@ from datetime import datetime
 from typing import ClassVar
 
 from windrow.errors import DataError, SchemaError, nearest
-from windrow.expressions.nodes import Column, Literal, Node
+from windrow.expressions.nodes import Call, Column, Literal, Node
 from windrow.kernels.choose import AUTO, check_strategy
 from windrow.kernels.windows import NAMES
 from windrow.model.halo import whole_number
@@ -217,10 +217,13 @@ class Neighbours(Plan):
 
 @dataclass(frozen=True)
 class GroupBy(Plan):
-    """Aggregates over the cells that agree in some dimensions; without dimensions, over all cells."""
+    """Aggregates over the cells that agree in some dimensions; without dimensions, over all cells.
+
+    In the place of a dimension may stand a part of its labels, ``month(time)``.
+    """
 
     source: Plan
-    dimensions: tuple[Column, ...]
+    dimensions: tuple[Column | Call, ...]
     aggregates: tuple[Measure, ...]
 
     def __post_init__(self) -> None:

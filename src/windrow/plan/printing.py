@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from windrow.expressions.nodes import Between, Column, Comparison, Literal
+from windrow.expressions.nodes import Between, Call, Column, Comparison, Literal
 from windrow.model.shape import Shape
 from windrow.model.shape_terms import LabelRange, Norm, OffsetList, OffsetRange, Sky, StoredOffsets, Term
 from windrow.plan import statements as st
@@ -123,8 +123,7 @@ def _measure(measure: Measure) -> str:
 
 def _grouping(plan: Windowed | Regrid | Neighbours | GroupBy) -> str:
     if isinstance(plan, GroupBy):
-        columns = [".".join(name_text(part) for part in (c.qualifier, c.name) if part) for c in plan.dimensions]
-        return f" group by {_listed(columns)}" if columns else ""
+        return f" group by {_listed(map(group_text, plan.dimensions))}" if plan.dimensions else ""
     if isinstance(plan, Windowed):
         text = window_text(plan.window)
     elif isinstance(plan, Regrid):
@@ -136,6 +135,13 @@ def _grouping(plan: Windowed | Regrid | Neighbours | GroupBy) -> str:
         return f" {text} method {plan.method}"
     forced = "auto" if isinstance(plan, Neighbours) else plan.strategy
     return f" {text}" if forced == "auto" else f" {text} strategy {forced}"
+
+
+def group_text(key: Column | Call) -> str:
+    """What cells are grouped by, as it stands in a query."""
+    if isinstance(key, Call):
+        return f"{key.function}({_listed(group_text(part) for part in key.arguments if isinstance(part, Column))})"
+    return ".".join(name_text(part) for part in (key.qualifier, key.name) if part)
 
 
 def window_text(window: WindowSpec) -> str:

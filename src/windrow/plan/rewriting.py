@@ -22,6 +22,7 @@ from windrow.plan.bound import (
     BoundTotals,
     BoundWindow,
 )
+from windrow.plan.grouping.label_parts import BoundParted
 from windrow.plan.steps import columns, filtered, selected
 from windrow.plan.substitution import replaced_columns
 from windrow.plan.windows import needed_attributes
@@ -165,7 +166,7 @@ def _project_early(bound: Bound) -> Bound | None:
 def _needed(bound: Bound) -> set[str] | None:
     if isinstance(bound, BoundColumns):
         return {column.key for _, node in bound.outputs for column in node.columns()}
-    if isinstance(bound, BoundTotals):
+    if isinstance(bound, (BoundTotals, BoundParted)):
         return set(needed_attributes(bound.aggregates))
     if isinstance(bound, BoundWindow):
         return set(needed_attributes(bound.plan.aggregates))

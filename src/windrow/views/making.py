@@ -8,6 +8,7 @@ from dataclasses import replace
 from windrow.errors import SchemaError
 from windrow.model.schema import Schema
 from windrow.plan.bound import Bound, BoundRound, BoundScan, BoundSelection, table_hint, table_words
+from windrow.plan.grouping.label_parts import BoundParted
 
 
 def view_schema(bound: Bound, chunks: Mapping[str, int] | None) -> Schema:
@@ -15,6 +16,9 @@ def view_schema(bound: Bound, chunks: Mapping[str, int] | None) -> Schema:
     if bound.is_table:
         what = f"{table_words(bound)} is a table, which no view can hold"
         raise SchemaError(what, hint=table_hint(bound))
+    if any(isinstance(step, BoundParted) for step in bound.walk()):
+        what = "a view cannot be grouped by parts of labels"
+        raise SchemaError(what, hint="Keep the result with into, or make a view by dimensions and group that")
     grows, schema = growing_dimensions(bound), bound.schema
     dimensions = tuple(replace(d, hi=None, wrap=False) if d.name in grows else d for d in schema.dimensions)
     schema = replace(schema, dimensions=dimensions)

@@ -33,6 +33,7 @@ from windrow.plan.bound import (
     makes_pairs,
     side_name,
 )
+from windrow.plan.grouping.label_parts import BoundParted
 from windrow.plan.operators import BoundOperated
 from windrow.plan.pairs import Qualifiers, requalified
 from windrow.plan.printing import shape_text
@@ -172,7 +173,7 @@ def _reads(bound: Bound, box: Box, names: Collection[str]) -> Iterator[tuple[int
         yield from _reads(bound.source, box, _columns(wanted))
     elif isinstance(bound, BoundWindow):
         yield from _reads(bound.source, _dilated(bound, box), needed_attributes(bound.plan.aggregates))
-    elif isinstance(bound, BoundTotals):
+    elif isinstance(bound, (BoundTotals, BoundParted)):
         yield from _reads(bound.source, bound.source.box, needed_attributes(bound.aggregates))
     elif isinstance(bound, (BoundPairs, BoundJoined)):
         yield from _joined_reads(bound)
@@ -248,6 +249,8 @@ def _text(bound: Bound) -> str:
         return "columns " + ", ".join(_output(name, str(node)) for name, node in bound.outputs)
     if isinstance(bound, BoundWindow):
         return f"{bound.plan.window}: " + ", ".join(f"{found} as {name}" for name, found in bound.plan.aggregates)
+    if isinstance(bound, BoundParted):
+        return f"totals by {bound.group_words}: " + ", ".join(f"{found} as {name}" for name, found in bound.aggregates)
     if isinstance(bound, BoundTotals):
         by = ", ".join(bound.source.schema.dimension_names[axis] for axis in bound.axes)
         listed = ", ".join(f"{found} as {name}" for name, found in bound.aggregates)

@@ -45,6 +45,7 @@ from windrow.plan.bound import (
     NamedNodes,
 )
 from windrow.plan.changes import CHANGE
+from windrow.plan.grouping.label_parts import BoundParted
 from windrow.plan.operators import BoundOperated
 from windrow.plan.steps import ended
 from windrow.storage.cells import cell_fields, coordinates
@@ -68,7 +69,7 @@ def _source(engine: Engine, bound: Bound) -> Any:
     if isinstance(bound, BoundCount):
         values = [pa.array([bound.count]) for _ in bound.schema.attributes]
         return _held(bound, pa.table([pa.array([0]), *values], schema=cell_fields(bound.schema)))
-    if isinstance(bound, BoundTotals):
+    if isinstance(bound, (BoundTotals, BoundParted)):
         return _held(bound, _totals(engine, bound))
     if isinstance(bound, BoundOrdered):
         return _held(bound, _ordered(engine, bound))
@@ -125,11 +126,12 @@ def _changed(bound: BoundChanges) -> pa.Table:
     return table.take(pa.array(coordinate_order([*coordinates(table, bound.schema), came.astype(np.int64)])))
 
 
-def _totals(engine: Engine, bound: BoundTotals) -> pa.Table:
+def _totals(engine: Engine, bound: BoundTotals | BoundParted) -> pa.Table:
     from windrow.operations.query.totals import totals
 
     source = source_of(engine, bound.source)
-    return totals(engine, source, bound.source.box, bound.axes, bound.aggregates, bound.schema)
+    parts = bound.parts if isinstance(bound, BoundParted) else ()
+    return totals(engine, source, bound.source.box, bound.axes, bound.aggregates, bound.schema, parts)
 
 
 def _ordered(engine: Engine, bound: BoundOrdered) -> pa.Table:

@@ -1,4 +1,4 @@
-"""Totals: aggregates over all cells, or over those that agree in some dimensions.
+"""Totals: aggregates over all cells, or over those that agree in some dimensions or in parts of their labels.
 
 Where every aggregate's parts can be joined, tasks take blocks as they come and hand back a row of partial results for
 each group, and the rows are aggregated once more. Otherwise a task gets whole groups.
@@ -6,6 +6,7 @@ each group, and the rows are aggregated once more. Otherwise a task gets whole g
 
 from __future__ import annotations
 
+import itertools
 import math
 from dataclasses import dataclass, replace
 from typing import Any
@@ -28,13 +29,16 @@ from windrow.model.schema import Attribute, Schema
 from windrow.model.source import ComputedCells
 from windrow.model.types import TYPES
 from windrow.operations.query.blocks import ComputedSource, computed_blocks
+from windrow.operations.query.label_groups import DenseGroups
 from windrow.operations.query.sparse_run import cell_blocks
 from windrow.plan.bound import NamedAggregates
+from windrow.plan.grouping.label_parts import LabelPart
 from windrow.plan.windows import needed_attributes
 from windrow.storage.cells import cell_fields
 
 Int64Array = npt.NDArray[np.int64]
 Source = ComputedSource | ComputedCells
+Parts = tuple[LabelPart | None, ...]
 
 WORKING_COPIES = 3
 """How often a task holds what it read: as read, in the order of groups, and in what is being computed."""
@@ -79,6 +83,8 @@ class TotalBlock:
     fields: Schema
     whole: Box
     """All cells of the source, of which those in ``box`` are this task's."""
+    parts: Parts = ()
+    """For each axis the part of its labels that is meant, if any has one."""
 
     def groups(self) -> Groups:
         names = needed_attributes(self.aggregates)
@@ -86,27 +92,29 @@ class TotalBlock:
             table = self.source.read(self.box, names)
             dimensions = self.source.schema.dimension_names
             keys = [table.column(dimensions[axis]).to_numpy() for axis in self.axes]
+            if self.parts:
+                keys = [k if p is None else p.numbers(k) for k, p in zip(keys, self.parts, strict=True)]
             columns = {name: Column(*arrow_to_block(table.column(name))) for name in names}
             if self.ordered:
                 columns[PLACES] = Column(self._places([table.column(name).to_numpy() for name in dimensions]))
             return gather_groups(keys, columns, table.num_rows)
         schema = self.source.schema
         blocks = self.source.read(self.box, names)
-        columns = {}
-        for name in names:
-            companion = blocks.get(schema.attribute(name).companion)
-            columns[name] = Column(self._flat(blocks[name]), None if companion is None else self._flat(companion))
+        columns = {name: Column(blocks[name], blocks.get(schema.attribute(name).companion)) for name in names}
         if self.ordered:
             inside = np.meshgrid(
                 *(np.arange(lo, hi + 1) for lo, hi in zip(self.box.lo, self.box.hi, strict=True)),
                 indexing="ij",
                 sparse=True,
             )
-            columns[PLACES] = Column(self._flat(self._places(list(inside))))
+            columns[PLACES] = Column(self._places(list(inside)))
+        if self.parts:
+            return Groups(*DenseGroups(self.box, self.axes, self.parts).gather(columns))
         sides = [range(self.box.lo[axis], self.box.hi[axis] + 1) for axis in self.axes]
         places = [place.reshape(-1) for place in np.meshgrid(*map(np.asarray, sides), indexing="ij")]
         count = math.prod(map(len, sides))
-        return Groups(places, columns, np.arange(count + 1) * (self.box.size // max(1, count)))
+        flat = {name: self._flat(column) for name, column in columns.items()}
+        return Groups(places, flat, np.arange(count + 1) * (self.box.size // max(1, count)))
 
     @property
     def ordered(self) -> bool:
@@ -120,10 +128,15 @@ class TotalBlock:
             places = places * extent + (coordinate - lo)
         return places
 
-    def _flat(self, block: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    def _flat(self, column: Column) -> Column:
         """A dense block's values, one group after the other."""
-        others = [axis for axis in range(block.ndim) if axis not in self.axes]
-        return np.ascontiguousarray(block.transpose([*self.axes, *others])).reshape(-1)
+        order = [*self.axes, *(axis for axis in range(self.box.ndim) if axis not in self.axes)]
+        values, present = (
+            None if block is None else np.ascontiguousarray(block.transpose(order)).reshape(-1)
+            for block in (column.values, column.present)
+        )
+        assert values is not None
+        return Column(values, present)
 
 
 def total_block(task: TotalBlock) -> pa.Table:
@@ -137,17 +150,28 @@ def total_block(task: TotalBlock) -> pa.Table:
 
 
 def totals(
-    engine: Engine, source: Source, box: Box, axes: tuple[int, ...], aggregates: NamedAggregates, schema: Schema
+    engine: Engine,
+    source: Source,
+    box: Box,
+    axes: tuple[int, ...],
+    aggregates: NamedAggregates,
+    schema: Schema,
+    parts: Parts = (),
 ) -> pa.Table:
-    """A row for each group, in the order of their coordinates; ``schema`` is that of the result."""
+    """A row for each group, in the order of their coordinates; ``schema`` is that of the result.
+
+    ``parts`` says of each axis which part of its labels is meant, where that is not the cell itself.
+    """
     parted = all(can_join_in(aggregate, box) for _, aggregate in aggregates)
     wanted = parts_of(aggregates) if parted else aggregates
     fields = part_schema(source.schema, wanted, schema) if parted else schema
     executor = engine.choose(0 if box.is_empty else source.touched_bytes(box))
-    blocks = _blocks(executor, source, box, None if parted else axes)
+    # The cells of a month lie here and there along their axis, so that groups are whole only where it is not cut.
+    whole = tuple(axis for axis, part in itertools.zip_longest(axes, parts) if part is None)
+    blocks = _blocks(executor, source, box, None if parted else whole)
     if not blocks:  # nothing to read, yet a total over all of nothing has a result
         blocks = [] if axes else [box]
-    tasks = [TotalBlock(_within(source, block), block, axes, wanted, fields, box) for block in blocks]
+    tasks = [TotalBlock(_within(source, block), block, axes, wanted, fields, box, parts) for block in blocks]
     largest = max((_task_bytes(source, block) for block in blocks), default=0)
     pieces = executor.run(Job("computing totals", total_block, tasks, largest))
     table = pa.concat_tables([cell_fields(fields).empty_table(), *pieces])

@@ -1,0 +1,277 @@
+"""Groups by parts of times, on dense and sparse arrays in any chunks, against plain Python over the cells.
+
+The oracle takes parts from pandas' calendar, one label at a time; windrow takes them from Arrow's.
+"""
+
+from __future__ import annotations
+
+import math
+import uuid
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+import xarray as xr
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import window_oracle as oracle
+import windrow as wr
+from operations.test_queries import JOINABLE, WHOLE, Cell, same
+from windrow.kernels import tiny
+from windrow.operations.query import sparse_run
+from windrow.plan.grouping.label_parts import PARTS
+
+SEASONS = {12: "DJF", 1: "DJF", 2: "DJF", 3: "MAM", 4: "MAM", 5: "MAM"} | {6: "JJA", 7: "JJA", 8: "JJA"}
+AGGREGATES = [*JOINABLE, *WHOLE, "first(a)", "last(a)"]
+
+
+def part_of(name: str, moment: Any) -> Any:
+    """A part of a moment, as pandas has it."""
+    found = pd.Timestamp(moment)
+    special = {
+        "season": lambda: SEASONS.get(found.month, "SON"),
+        "week": lambda: found.isocalendar().week,
+        "dayofweek": lambda: found.isoweekday(),
+        "weekday": lambda: found.weekday(),
+    }
+    return special[name]() if name in special else getattr(found, name)
+
+
+@st.composite
+def times(draw: st.DrawFn) -> Any:
+    """Labels in order: days, hours, months, one step alone, or any moments over some years."""
+    kind = draw(st.sampled_from(["days", "hours", "months", "one", "any", "backwards"]))
+    start = np.datetime64(draw(st.sampled_from(["2011-11-20", "2012-02-28", "1969-12-30", "2000-01-01"])), "us")
+    count = 1 if kind == "one" else draw(st.integers(1, 14))
+    if kind == "hours":
+        return start + np.arange(count) * np.timedelta64(5, "h")
+    if kind == "months":
+        return (start.astype("M8[M]") + np.arange(count)).astype("M8[us]")
+    if kind in ("any", "backwards"):
+        hours = draw(st.lists(st.integers(0, 30_000), min_size=count, max_size=count, unique=True))
+        labels = start + np.array(sorted(hours), "m8[h]")
+        return labels[::-1] if kind == "backwards" else labels
+    return start + np.arange(count) * np.timedelta64(9, "D")
+
+
+@st.composite
+def problems(draw: st.DrawFn) -> dict[str, Any]:
+    labels = draw(times())
+    shape = {"x": draw(st.integers(1, 3)), "time": len(labels), "y": draw(st.integers(1, 3))}
+    names = draw(st.permutations(sorted(shape)))[: draw(st.integers(1, 3))]
+    names = names if "time" in names else [*names, "time"]
+    keys = draw(
+        st.lists(st.sampled_from([f"{part}(time)" for part in PARTS] + names), min_size=1, max_size=3, unique=True)
+    )
+    return {
+        "labels": labels,
+        "shape": {name: shape[name] for name in names},
+        "chunks": {name: draw(st.integers(1, shape[name])) for name in names},
+        "type": draw(st.sampled_from(["float64", "float32", "int32 null"])),
+        "sparse": draw(st.booleans()),
+        "keys": keys,
+        "aggregates": draw(st.lists(st.sampled_from(AGGREGATES), min_size=1, max_size=4, unique=True)),
+        "where": draw(st.sampled_from(["", " where a > 0"])),
+        "seed": draw(st.integers(0, 2**32)),
+        "tiny": draw(st.booleans()),
+    }
+
+
+def stored(database: Any, problem: dict[str, Any]) -> tuple[Any, list[Cell]]:
+    """An array, and its cells one by one, in the order of their coordinates."""
+    shape, random = problem["shape"], np.random.default_rng(problem["seed"])
+    listed = ", ".join(f"{name}=0:{n - 1}:{problem['chunks'][name]}" for name, n in shape.items())
+    array = database.create(
+        f"A{uuid.uuid4().hex}",
+        f"<a: {problem['type']}> [{listed}]",
+        sparse=problem["sparse"],
+        labels={"time": problem["labels"]},
+    )
+    values = random.integers(-2, 4, tuple(shape.values())).astype(object)
+    values[random.random(values.shape) < 0.2] = None
+    there = random.random(values.shape) < (0.6 if problem["sparse"] else 2)
+    cells = [
+        dict(zip(shape, place, strict=True)) | {"a": value} for place, value in np.ndenumerate(values) if there[place]
+    ]
+    if not problem["sparse"]:
+        floats = problem["type"].startswith("float")
+        array.write({"a": np.where(values == None, np.nan, values).astype(float) if floats else values})  # noqa: E711
+    elif cells:
+        kind = {"float64": pa.float64(), "float32": pa.float32()}.get(problem["type"], pa.int32())
+        columns = {name: pa.array([cell[name] for cell in cells], pa.int64()) for name in shape}
+        array.insert(pa.table(columns | {"a": pa.array([cell["a"] for cell in cells], kind)}))
+    return array, cells
+
+
+def expected(aggregate: str, cells: list[Cell]) -> Any:
+    name, _, inside = aggregate.rstrip(")").partition("(")
+    values = [cell["a"] for cell in cells if cell["a"] is not None]
+    if name in ("first", "last"):
+        return (values[0] if name == "first" else values[-1]) if values else None
+    parameter = float(inside.partition(",")[2]) if "," in inside else None
+    return len(cells) if inside == "*" else oracle.aggregate(name, parameter, values, len(cells))
+
+
+def groups_of(cells: list[Cell], problem: dict[str, Any]) -> dict[tuple[Any, ...], list[Cell]]:
+    """Cells by the labels of their groups: a part, a time or the number of a cell."""
+
+    def label(key: str, cell: Cell) -> Any:
+        if key.endswith("(time)"):
+            return part_of(key.partition("(")[0], problem["labels"][cell["time"]])
+        return problem["labels"][cell["time"]].item() if key == "time" else cell[key]
+
+    found: dict[tuple[Any, ...], list[Cell]] = {}
+    for cell in cells:
+        if not problem["where"] or (cell["a"] is not None and cell["a"] > 0):
+            found.setdefault(tuple(label(key, cell) for key in problem["keys"]), []).append(cell)
+    return found
+
+
+def rows_of(query: Any) -> dict[tuple[Any, ...], dict[str, Any]]:
+    """A result's rows by the labels of their coordinates, whichever form it has."""
+    bound, found = query.bind(), query.compute()
+    labels = {name: known.values.tolist() for name, known in bound.labels.items()}
+    names = bound.schema.dimension_names
+    if isinstance(found, xr.Dataset):
+        found = bound.as_cells().read()
+    rows = {}
+    for row in found.to_pylist():
+        place = [row.pop(name) for name in names]
+        where = [
+            n if d not in labels else labels[d][n - bound.schema.dimension(d).lo]
+            for d, n in zip(names, place, strict=True)
+        ]
+        rows[tuple(where)] = {k: None if isinstance(v, float) and math.isnan(v) else v for k, v in row.items()}
+    return rows
+
+
+def check(database: Any, problem: dict[str, Any]) -> None:
+    array, cells = stored(database, problem)
+    listed = ", ".join(f"{aggregate} as r{k}" for k, aggregate in enumerate(problem["aggregates"]))
+    query = database.query(f"select {listed} from {array.name}{problem['where']} group by {', '.join(problem['keys'])}")
+    got, wanted = rows_of(query), groups_of(cells, problem)
+    # A dense result also has cells for combinations of parts that do not occur together: of no cells.
+    assert set(wanted) <= set(got)
+    assert query.schema.sparse is False or set(wanted) == set(got)
+    for axis in range(len(problem["keys"])):
+        assert {place[axis] for place in got} == {place[axis] for place in wanted}
+    for place, row in got.items():
+        for k, aggregate in enumerate(problem["aggregates"]):
+            assert same(row[f"r{k}"], expected(aggregate, wanted.get(place, []))), (aggregate, place, row)
+
+
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(problem=problems())
+def test_groups_equal_those_of_the_cells(local: Any, problem: dict[str, Any]) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sparse_run, "SMALLEST_TASK", 3)
+        patch.setattr(tiny, "MOST_CELLS", 2**15 if problem["tiny"] else 0)
+        check(local, problem)
+
+
+@pytest.mark.spark
+def test_groups_on_spark_equal_those_of_the_cells(connect: Any, spark_session: Any) -> None:
+    database = connect(engine="spark", spark=spark_session)
+    days = np.datetime64("2011-11-20", "us") + np.arange(40) * np.timedelta64(11, "D")
+    for sparse in (False, True):
+        problem = {
+            "labels": days,
+            "shape": {"x": 3, "time": 40},
+            "chunks": {"x": 2, "time": 7},
+            "type": "float64",
+            "sparse": sparse,
+            "keys": ["season(time)", "x"],
+            "aggregates": ["avg(a)", "median(a)", "last(a)"],
+            "where": "",
+            "seed": 5,
+        }
+        check(database, problem)
+        check(database, problem | {"keys": ["year(time)", "month(time)"], "aggregates": ["count(*)", "max(a)"]})
+
+
+def weather(database: Any) -> Any:
+    days = np.datetime64("2011-11-20", "ns") + np.arange(500) * np.timedelta64(24, "h")
+    array = database.create(
+        "T",
+        "<t: float64, n: int32> [lat=0:2:2, time=1:500:70, lon=0:4:3]",
+        labels={"time": days, "lat": [60.0, 30.0, 0.0]},
+    )
+    random = np.random.default_rng(3)
+    values = random.normal(size=(3, 500, 5))
+    values[random.random(values.shape) < 0.1] = np.nan
+    array.write({"t": values, "n": random.integers(0, 9, values.shape)})
+    return array
+
+
+def test_python_text_and_the_accessor_agree_with_xarray(local: Any) -> None:
+    array = weather(local)
+    data = array.to_xarray().load()
+    for part in ("month", "year", "season", "dayofyear", "weekday", "quarter", "day"):
+        theirs = data["t"].groupby(f"time.{part}")
+        mean, middle = theirs.mean(["time", "lon"]), theirs.median(["time", "lon"])
+        query = array.groupby("lat", f"time.{part}").agg(m=wr.avg("t"), d=wr.median("t"))
+        assert query.plan == local.query(f"select avg(t) as m, median(t) as d from T group by lat, {part}(time)").plan
+        ours, mine = query.compute(), data.windrow.groupby("lat", f"{part}(time)").agg(m=wr.avg("t"), d=wr.median("t"))
+        for found in (ours, mine):
+            assert list(found["m"].dims) == ["lat", part]
+            xr.testing.assert_allclose(found["m"].sortby(part), mean.transpose("lat", part).rename("m"))
+            xr.testing.assert_allclose(found["d"].sortby(part), middle.transpose("lat", part).rename("d"))
+    assert ours["lat"].equals(data["lat"])
+
+
+def test_seasons_come_in_the_order_of_the_year(local: Any) -> None:
+    array = weather(local)
+    found = array.groupby("time.season").agg(n=wr.count()).compute()
+    assert found["season"].values.tolist() == ["DJF", "MAM", "JJA", "SON"]
+    summer = array.sel(time=("2012-05-01", "2012-08-31")).groupby("time.season").agg(n=wr.count()).compute()
+    assert summer["season"].values.tolist() == ["MAM", "JJA"]
+
+
+def test_the_accessor_gives_single_aggregates_and_keeps_coordinates(local: Any) -> None:
+    data = weather(local).to_xarray().load().assign_coords(place=("lat", ["a", "b", "c"]))
+    found = data.windrow.groupby("time.year", "lat").avg("t")
+    assert found.dims == ("year", "lat")
+    assert found["place"].values.tolist() == ["a", "b", "c"]
+    xr.testing.assert_allclose(
+        data["t"].windrow.groupby("lat").max(),
+        data["t"].max(["time", "lon"]).drop_vars("place", errors="ignore").assign_coords(place=data["place"]),
+    )
+
+
+def test_gridded_times_have_parts(local: Any) -> None:
+    array = local.create(
+        "P", "<v: float64> [time=0:*:50, k=0:9]", sparse=True, grid={"time": ("2011-01-01", "2014-01-01", "1 day")}
+    )
+    moments = np.array(["2011-03-05T04:00", "2011-03-09", "2012-03-01", "2013-12-31T23:59"], "M8[us]")
+    array.insert(pa.table({"time": pa.array(moments), "k": [1, 2, 3, 4], "v": [1.0, 2.0, 4.0, 8.0]}))
+    found = array.groupby("time.month").agg(s=wr.sum("v")).compute().to_pylist()
+    assert found == [{"month": 3, "s": 7.0}, {"month": 12, "s": 8.0}]
+    found = local.query("select sum(v) as s from P group by year(time)").compute().to_pylist()
+    assert found == [{"year": 2011, "s": 3.0}, {"year": 2012, "s": 4.0}, {"year": 2013, "s": 8.0}]
+
+
+@pytest.mark.parametrize(
+    ("keys", "what"),
+    [
+        ((), "nothing to group by"),
+        ((3,), "what is grouped by is a text"),
+        (("",), "what is grouped by is a text"),
+        (("time.moth",), "by parts of times"),
+        (("time.dayofweek",), "from where days of the week are counted"),
+        (("lat.month",), "dimension lat has no times to take the month of"),
+        (("lon.year",), "dimension lon has no times to take the year of"),
+        (("t",), "by dimensions, and this is none"),
+        (("tim.month",), "by dimensions, and this is none"),
+        (("lat", "lat"), "grouped by twice"),
+    ],
+)
+def test_what_cannot_be_grouped_by_is_told(local: Any, keys: Any, what: str) -> None:
+    array = weather(local)
+    with pytest.raises(wr.Error, match=what):
+        array.groupby(*keys).agg(m=wr.avg("t"))
+    if keys != ("lat", "lat"):
+        with pytest.raises(wr.Error, match=what):
+            array.to_xarray().windrow.groupby(*keys).avg("t")
