@@ -109,7 +109,7 @@ def offers(database: Database | None, text: str, after: str = "") -> list[str]:
         ("describe ", ["Alpha", "Beta", "Gamma"]),
         ("select wa from Alpha whe", ["where"]),
         ("select * from Alpha where lon", ["longitude"]),
-        ("select * from Beta where w", ["wavg(", "week(", "wind"]),
+        ("select * from Beta where w", ["wavg(", "week(", "weekday(", "wind"]),
         ("aggr Alpha percen", ["percentile("]),
         ("aggr Alpha max(warmth) by reg", ["regrid"]),
         ("select A; desc", ["describe"]),

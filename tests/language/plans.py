@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from expressions.trees import any_tree
 from windrow.aggregates.registry import DEFINITIONS
-from windrow.expressions.nodes import Call, Column, Literal, Node
+from windrow.expressions.nodes import Binary, Call, Column, Literal, Node, Over
 from windrow.model import shape as shapes
 from windrow.model.schema import Attribute, Dimension, Schema
 from windrow.model.shape import Shape
@@ -124,9 +124,21 @@ def measures(draw: st.DrawFn) -> tuple[specs.Measure, ...]:
 
 
 @st.composite
+def overs(draw: st.DrawFn) -> Over:
+    """Aggregates over the groups of cells."""
+    found = draw(st.sampled_from(sorted(DEFINITIONS.values(), key=lambda one: one.name)))
+    arguments = [] if found.bare and draw(st.booleans()) else [draw(expressions) for _ in found.takes]
+    parameter = [] if found.parameter is None else [Literal(draw(st.integers(0, 100) | st.floats(0, 1)))]
+    plain = st.builds(Column, names, st.none() | names)
+    keys = st.lists(plain | st.builds(label_part, st.sampled_from(sorted(PARTS)), plain), max_size=3)
+    return Over(Call(found.name, (*arguments, *parameter)), tuple(draw(keys)))
+
+
+@st.composite
 def outputs(draw: st.DrawFn) -> tuple[specs.Output, ...]:
     plain = st.builds(Column, names, st.none() | names)
-    return tuple(specs.Output(name, draw(expressions | plain)) for name in draw(several_names))
+    over = overs() | st.builds(Binary, st.just("-"), plain, overs())
+    return tuple(specs.Output(name, draw(expressions | plain | over)) for name in draw(several_names))
 
 
 @st.composite

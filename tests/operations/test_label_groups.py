@@ -275,3 +275,114 @@ def test_what_cannot_be_grouped_by_is_told(local: Any, keys: Any, what: str) -> 
     if keys != ("lat", "lat"):
         with pytest.raises(wr.Error, match=what):
             array.to_xarray().windrow.groupby(*keys).avg("t")
+
+
+# Aggregates over the groups of cells, given back to each cell
+
+
+def check_over(database: Any, problem: dict[str, Any]) -> None:
+    array, cells = stored(database, problem)
+    keys = ", ".join(problem["keys"])
+    listed = ", ".join(f"{aggregate} over ({keys}) as r{k}" for k, aggregate in enumerate(problem["aggregates"]))
+    query = database.query(f"select a, {listed}, count(*) over () as n from {array.name}{problem['where']}")
+    assert query.schema.dimension_names == array.schema.dimension_names
+    groups = groups_of(cells, problem)
+    wanted = {
+        tuple(cell[name] for name in problem["shape"]): (cell, group) for group in groups.values() for cell in group
+    }
+    bound = query.bind()
+    found = bound.compute() if query.schema.sparse else bound.as_cells().read()
+    got = {tuple(row[name] for name in problem["shape"]): row for row in found.to_pylist()}
+    assert set(got) == set(wanted)
+    for place, (cell, group) in wanted.items():
+        row = {name: None if value != value else value for name, value in got[place].items()}
+        assert same(row["a"], cell["a"])
+        assert row["n"] == len(wanted)
+        for k, aggregate in enumerate(problem["aggregates"]):
+            assert same(row[f"r{k}"], expected(aggregate, group)), (aggregate, place)
+
+
+@settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(problem=problems())
+def test_cells_get_the_results_of_their_groups(local: Any, problem: dict[str, Any]) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sparse_run, "SMALLEST_TASK", 3)
+        check_over(local, problem)
+
+
+@pytest.mark.spark
+def test_cells_get_the_results_of_their_groups_on_spark(connect: Any, spark_session: Any) -> None:
+    database = connect(engine="spark", spark=spark_session)
+    days = np.datetime64("2011-11-20", "us") + np.arange(30) * np.timedelta64(11, "D")
+    for sparse in (False, True):
+        problem = {
+            "labels": days,
+            "shape": {"x": 3, "time": 30},
+            "chunks": {"x": 2, "time": 7},
+            "type": "float64",
+            "sparse": sparse,
+            "keys": ["x", "season(time)"],
+            "aggregates": ["avg(a)", "median(a)"],
+            "where": "",
+            "seed": 5,
+        }
+        check_over(database, problem)
+
+
+def test_anomalies_are_those_of_xarray(local: Any) -> None:
+    array = weather(local)
+    groups = array.to_xarray().load()["t"].groupby("time.month")
+    away = groups - groups.mean("time")
+    query = array.anomaly("t", by="time.month")
+    assert str(query.plan) == "select t - avg(t) over (lat, lon, month(time)) as anomaly from T"
+    found = query.compute()["anomaly"]
+    assert found.dims == ("lat", "time", "lon")
+    np.testing.assert_allclose(found, away.transpose(*found.dims).values, atol=1e-12)
+    scaled = array.anomaly("t", by=["time.month"], standardize=True).compute()["anomaly"]
+    wanted = away.groupby("time.month") / groups.std("time", ddof=1)
+    np.testing.assert_allclose(scaled, wanted.transpose(*found.dims).values, atol=1e-12)
+    whole = array.anomaly("t", by=("lat", "lon", "time")).compute()["anomaly"]  # each cell is a group of its own
+    assert np.nanmax(np.abs(whole)) == 0
+    piece = array.sel(lat=30.0, time="2012-01").anomaly("n * 2", by="time.year")
+    values = piece.compute()["anomaly"].values
+    assert values.shape == (1, 31, 5)
+    np.testing.assert_allclose(values.mean(axis=1), 0, atol=1e-12)
+    query.store("Anomalies")
+    assert np.array_equal(local.array("Anomalies").read()["anomaly"], found, equal_nan=True)
+
+
+def test_a_group_that_does_not_vary_has_no_standard_anomaly(local: Any) -> None:
+    days = np.datetime64("2012-01-30") + np.arange(4)
+    array = local.create("C", "<t: float32> [time=0:3]", labels={"time": days})
+    array.write({"t": np.array([5, 5, 1, 3], "f4")})
+    found = array.anomaly("t", by="time.month", standardize=True).compute()["anomaly"].values
+    assert np.isnan(found[:2]).all()
+    np.testing.assert_allclose(found[2:], [-(0.5**0.5), 0.5**0.5])
+
+
+@pytest.mark.parametrize(
+    ("given", "what"),
+    [
+        (("t", ()), "nothing to group by"),
+        (("t", "lat.month"), "dimension lat has no times"),
+        (("q", "time.month"), "no such column"),
+        (("t >", "time.month"), "the expression ends"),
+    ],
+)
+def test_what_has_no_anomaly_is_told(local: Any, given: Any, what: str) -> None:
+    with pytest.raises(wr.Error, match=what):
+        weather(local).anomaly(*given)
+
+
+def test_the_field_of_an_anomaly_is_never_held_as_a_whole(connect: Any) -> None:
+    """With memory for the groups and a few blocks, but not for the field."""
+    database = connect(workers=1, memory=24 * 2**20)
+    days = np.datetime64("2000-01-01") + np.arange(1000)
+    array = database.create("F", "<t: float64> [time=0:999:50, x=0:3999:500]", labels={"time": days})
+    for start in range(0, 1000, 50):
+        array.write({"t": np.full((50, 4000), float(start))}, at=(start, 0))
+    query = array.anomaly("t", by="time.month")
+    with pytest.raises(wr.Error, match="the result needs about"):
+        query.compute()
+    query.store("G")
+    assert database.query("select count(anomaly) as n from G").compute()["n"] == 4_000_000

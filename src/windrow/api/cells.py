@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from windrow.model.schema import Schema
@@ -91,6 +91,17 @@ class Cells:
         from windrow.api.grouped import grouped
 
         return grouped(self, keys)
+
+    def anomaly(self, attribute: str, by: str | Sequence[str], standardize: bool = False) -> Query:
+        """How far each value is from the mean of its group: ``A.anomaly("t", by="time.month")``.
+
+        What ``by`` names is as in ``groupby``; the cells of dimensions that it does not speak of are kept apart, so
+        that each place is compared with its own months. ``standardize`` divides by the group's standard deviation;
+        where that is 0 the result is missing. It is called ``anomaly``, and lies where the values do.
+        """
+        from windrow.api.grouped import anomaly
+
+        return anomaly(self, attribute, by, standardize)
 
     # Windows
 

@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING
 
 from windrow.api.query import Query, measures_of
 from windrow.errors import DataError
-from windrow.expressions.nodes import Column
+from windrow.expressions.nodes import Binary, Call, Column, Literal, Node, Over
+from windrow.language.expression import parse_expression
 from windrow.plan.grouping.label_parts import GroupKey, label_part
-from windrow.plan.nodes import GroupBy
+from windrow.plan.nodes import GroupBy, Project
 from windrow.plan.printing import group_text
+from windrow.plan.specs import Output
 
 if TYPE_CHECKING:
     from windrow.aggregates.aggregate import Aggregate
@@ -50,6 +52,20 @@ def group_keys(keys: Sequence[str]) -> tuple[GroupKey, ...]:
             "there is nothing to group by", hint='As in groupby("lat", "time.month"); agg() alone takes all'
         )
     return tuple(map(_key, keys))
+
+
+def anomaly(array: Cells, attribute: str, by: str | Sequence[str], standardize: bool) -> Query:
+    """See ``Array.anomaly``."""
+    keys = group_keys((by,) if isinstance(by, str) else tuple(by))
+    named = {column.name for key in keys for column in key.columns()}
+    beside = tuple(Column(name) for name in array.schema.dimension_names if name not in named)
+    value, groups = parse_expression(attribute), (*beside, *keys)
+    node: Node = Binary("-", value, Over(Call("avg", (value,)), groups))
+    if standardize:
+        spread = Over(Call("std", (value,)), groups)
+        node = Binary("/", node, Call("nullif", (spread, Literal(0.0))))
+    plan, pinned = array._steps()
+    return Query(array._database, Project(plan, (Output("anomaly", node),)), pinned, array._batch)
 
 
 def _key(text: str) -> GroupKey:

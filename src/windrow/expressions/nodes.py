@@ -370,6 +370,21 @@ class Call(Node):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
+class Over(Node):
+    """An aggregate over the group that a cell belongs to: ``avg(t) over (lat, month(time))``.
+
+    Only the columns of a query hold it. Binding puts a column in its place, which has the group's result at each cell.
+    """
+
+    call: Call
+    groups: tuple[Node, ...] = ()
+
+    def _pieces(self) -> Pieces:
+        inside: Pieces = [(self.call, 0)] if self.call.arguments else [f"{self.call.function}(*)"]
+        return [*inside, " over (", *_listed(self.groups, ", ", 0), ")"]
+
+
+@dataclass(frozen=True, slots=True, repr=False)
 class Cast(Node):
     """The operand as another type; what does not fit that type is an error."""
 

@@ -33,6 +33,7 @@ from windrow.expressions.nodes import (
     Node,
     Not,
     Or,
+    Over,
     Unary,
 )
 from windrow.model.types import TYPES, DataType
@@ -252,6 +253,12 @@ def _expect_count(function: Function, node: Call) -> None:
         )
 
 
+def _over(node: Over, _: Types) -> Typed:
+    """Binding puts a column in its place where a query may have it; what is left stands elsewhere."""
+    hint = "Compute it in a query in parentheses after from"
+    raise ExpressionError("an aggregate over groups can only be selected, from cells", got=node, hint=hint)
+
+
 _RULES: dict[type[Node], Callable[[Any, Types], Typed]] = {
     Literal: _literal,
     Column: _column,
@@ -269,5 +276,6 @@ _RULES: dict[type[Node], Callable[[Any, Types], Typed]] = {
     IsNull: _is_null,
     Case: _case,
     Call: _call,
+    Over: _over,
     Cast: _cast,
 }

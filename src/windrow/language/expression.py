@@ -198,6 +198,15 @@ class ExpressionBuilder:
             raise ExpressionError("only count takes *", got=f"{cut(name)}(*)")
         return self.call([children[0], None])
 
+    def over(self, children: list[Any]) -> Node:
+        """Queries know aggregates, expressions do not."""
+        self.call(children[:2])
+        hint = "Only aggregates do, and only in the columns of a select"
+        raise ExpressionError("a function has no groups to be computed over", got=cut(children[0]), hint=hint)
+
+    def over_all(self, children: list[Any]) -> Node:
+        return self.over([children[0], None])
+
     def type_name(self, children: list[Any]) -> DataType:
         return data_type(str(children[0]))
 

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from windrow.aggregates.registry import definition, is_built_in
 from windrow.errors import Error
-from windrow.expressions.nodes import Call, Column, Literal, Node
+from windrow.expressions.nodes import Call, Column, Literal, Node, Over
 from windrow.language.mistakes import MisplacedError
 from windrow.model.shape import Shape
 from windrow.plan.grouping.label_parts import GroupKey
@@ -69,6 +69,7 @@ class Names:
         return chosen
 
 
+COLUMNS = "a list of columns"
 FROM, WHERE, GROUPING, HAVING, ORDER, LIMIT, INTO = range(7)
 
 
@@ -103,8 +104,8 @@ class Assembler:
         plan = self.filtered(source, found.get(WHERE))
         plan = self._computed(plan, items, found.get(GROUPING))
         if HAVING in found:
-            having = found[HAVING]
-            plan = self.filtered(plan, replace(having, value=_replaced(having.value, _parts_in(having.value, plan))))
+            condition = self.without_aggregates(found[HAVING].value, "having")
+            plan = Filter(plan, _replaced(condition, _parts_in(condition, plan)))
         return Asked(self._ordered(plan, found.get(ORDER), found.get(LIMIT)), found.get(INTO))
 
     def _ordered(self, plan: Plan, order: Clause | None, limit: Clause | None) -> Plan:
@@ -131,7 +132,10 @@ class Assembler:
         return plan if clause is None else Filter(plan, self.without_aggregates(clause.value, clause.word))
 
     def without_aggregates(self, node: Node, word: str) -> Node:
-        """The expression, if it can be computed cell by cell."""
+        """The expression, if it can be computed cell by cell, or from the groups of cells where columns are listed."""
+        for over in (part for part in node.walk() if isinstance(part, Over) and word != COLUMNS):
+            advice = "Select it in a query in parentheses after from"
+            raise MisplacedError(f"{over} cannot stand in {word}", self._place_of(over), hint=advice)
         for call in self._aggregates(node):
             hint = "Conditions on results go into having" if word == "where" else None
             raise MisplacedError(
@@ -156,8 +160,10 @@ class Assembler:
         for number, item in enumerate(items, 1):
             if item.node is None:
                 raise MisplacedError("* must be the first of the columns, and stand there once", item.place)
-            self.without_aggregates(item.node, "a list of columns")
-            default = item.node.name if isinstance(item.node, Column) else f"column_{number}"
+            self.without_aggregates(item.node, COLUMNS)
+            default = f"column_{number}"
+            if isinstance(item.node, (Column, Over)):
+                default = item.node.name if isinstance(item.node, Column) else _default_name(item.node.call)
             made.append(_output(item, item.name or names.free(default), item.node))
         return tuple(made)
 
@@ -171,6 +177,10 @@ class Assembler:
         made: dict[Call, Measure] = {}
         for number, item in enumerate(shown, 1):
             calls = [] if item.node is None else list(self._aggregates(item.node))
+            for over in () if item.node is None else (part for part in item.node.walk() if isinstance(part, Over)):
+                hint = "Compute one of them in a query in parentheses after from"
+                what = f"{over} stands beside cells, not beside aggregates of them"
+                raise MisplacedError(what, self._place_of(over), hint=hint)
             if not calls or item.node is None:
                 hint = "Beside aggregates only columns that are grouped by may stand"
                 raise MisplacedError("expected an aggregate", item.place, got=str(item.node or "*"), hint=hint)
@@ -216,10 +226,12 @@ class Assembler:
         return _at(place, lambda: Measure(made, call.function, argument, value))
 
     def _aggregates(self, node: Node) -> Iterable[Call]:
-        """The outermost aggregates of an expression, in the order they are written."""
+        """The outermost aggregates of an expression, in the order they are written; not those over groups of cells."""
         waiting = [node]
         while waiting:
             part = waiting.pop()
+            if isinstance(part, Over):
+                continue
             if isinstance(part, Call) and self._is_aggregate(part.function):
                 yield part
             else:

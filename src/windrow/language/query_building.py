@@ -14,7 +14,7 @@ from windrow.aggregates.registry import DEFINITIONS, SYNONYMS, is_built_in
 from windrow.errors import ExpressionError, SchemaError, UnknownNameError, nearest
 from windrow.expressions.functions import FUNCTIONS
 from windrow.expressions.instants import timestamp
-from windrow.expressions.nodes import Call, Column, Literal, Node
+from windrow.expressions.nodes import Call, Column, Literal, Node, Over
 from windrow.language.expression import ExpressionBuilder, plain, unquoted
 from windrow.language.forms import form
 from windrow.language.mistakes import MisplacedError
@@ -41,12 +41,13 @@ from windrow.language.queries import (
     Item,
     Names,
 )
-from windrow.plan.grouping.label_parts import GroupKey, label_part
+from windrow.plan.grouping.label_parts import PARTS, GroupKey, label_part
 from windrow.plan.grouping.ordering import Ordered, OrderKey
 from windrow.plan.nodes import Alias, Changes, Nearest, Plan, Project, Scan, SimilarityJoin
 from windrow.plan.operators import Operated, find_operator
 from windrow.plan.specs import Output
 
+NEIGHBOURHOODS = ("window", "regrid", "neighbours")
 _NAME = re.compile(r'[A-Za-z_]\w*|"[^"]*"')
 
 
@@ -82,6 +83,22 @@ class QueryBuilder(ExpressionBuilder, NeighbourhoodBuilder):
         node = Call(name, arguments or ())
         self._calls[id(node)] = (node, token.start_pos)
         return node
+
+    def over(self, children: list[Any]) -> Node:
+        token, arguments, groups = children
+        call = self.call([token, arguments])
+        assert isinstance(call, Call)
+        item = Item(call, "m", token.start_pos)
+        if self._assembler.measure(item, Names(())) is None:
+            hint = "As in avg(t) over (lat, month(time))"
+            raise MisplacedError("only aggregates are computed over groups", item.place, got=str(token), hint=hint)
+        node = Over(call, groups or ())
+        self._calls[id(node)] = (node, token.start_pos)
+        return node
+
+    def over_all(self, children: list[Any]) -> Node:
+        self.count_all(children[:1])  # which says of what there may be a star
+        return self.over([children[0], None, children[2]])
 
     @v_args(meta=True)
     def item(self, meta: Meta, children: list[Any]) -> Item:
@@ -206,7 +223,14 @@ class QueryBuilder(ExpressionBuilder, NeighbourhoodBuilder):
         return tuple(children)
 
     def label_part(self, children: list[Any]) -> GroupKey:
-        return label_part(str(children[0]), children[1])
+        token, arguments = children
+        meant = nearest(str(token).lower(), NEIGHBOURHOODS)
+        if str(token).lower() not in PARTS and meant.startswith("Did you mean"):  # by regrld(2, 2)
+            raise MisplacedError("expected dimensions, or parts of times", token.end_pos, got="'('", hint=meant)
+        if len(arguments) != 1 or not isinstance(arguments[0], Column):
+            hint = "As in group by month(time)"
+            raise ExpressionError("a part is taken of one dimension", got=_call_text(token, arguments), hint=hint)
+        return label_part(str(token), arguments[0])
 
     def by_clause(self, children: list[Any]) -> Clause:
         clause: Clause = children[0]
@@ -279,6 +303,10 @@ def plan_of(source: Any) -> Plan:
     if not isinstance(source, Plan):
         raise SchemaError("expected a query", got=str(source))
     return source
+
+
+def _call_text(name: str, arguments: tuple[Node, ...]) -> str:
+    return f"{name}({', '.join(map(str, arguments))})"
 
 
 def _holds_aggregate(node: Node | None) -> bool:

@@ -24,6 +24,7 @@ from windrow.plan.bound import (
 from windrow.plan.changes import Changed, bind_changes, no_changes
 from windrow.plan.conditions import parts_of
 from windrow.plan.grouping.ordering import Ordered, bind_ordered
+from windrow.plan.grouping.over import spread_groups
 from windrow.plan.grouping.totals import bind_totals
 from windrow.plan.join_conditions import filtered_side
 from windrow.plan.join_results import bind_joined, every_pair
@@ -153,12 +154,20 @@ def _filter(plan: Filter, source: Named) -> Bound:
 
 
 def _project(plan: Project, source: Named) -> Bound:
-    return columns(source.bound, _outputs(plan.columns, source))
+    spread, outputs = _spread(plan.columns, source)
+    return columns(spread.bound, _outputs(outputs, spread))
 
 
 def _apply(plan: Apply, source: Named) -> Bound:
     kept = tuple((name, Column(name)) for name in source.bound.schema.attribute_names)
-    return columns(source.bound, kept + _outputs(plan.columns, source))
+    spread, outputs = _spread(plan.columns, source)
+    return columns(spread.bound, kept + _outputs(outputs, spread))
+
+
+def _spread(outputs: Sequence[Output], source: Named) -> tuple[Named, Sequence[Output]]:
+    """The cells with what is aggregated over their groups, if that is asked for."""
+    found, read = spread_groups(outputs, source.bound, source.scope, lambda measures: _measured(source, measures))
+    return Named(found, source.names), read
 
 
 def _outputs(outputs: Sequence[Output], source: Named) -> NamedNodes:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, fields
-from typing import Any, TypeGuard
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 from windrow.aggregates.aggregate import Aggregate
 from windrow.expressions.nodes import Column, Node
@@ -17,6 +17,9 @@ from windrow.model.schema import Schema
 from windrow.model.shape import Shape
 from windrow.model.types import TYPES, DataType
 from windrow.plan.windows import WindowPlan
+
+if TYPE_CHECKING:
+    from windrow.plan.grouping.label_parts import LabelPart
 
 LabelItems = tuple[tuple[str, Labels], ...]
 NamedAggregates = tuple[tuple[str, Aggregate], ...]
@@ -166,6 +169,25 @@ class BoundTotals(Bound):
     source: Bound
     axes: tuple[int, ...]
     aggregates: NamedAggregates
+
+
+@dataclass(frozen=True, kw_only=True)
+class BoundSpread(Bound):
+    """Cells with the results of the groups that they belong to, which ``totals`` has, as further attributes.
+
+    ``axes`` and ``parts`` say which group a cell is in, as they do in the step that has the totals.
+    """
+
+    source: Bound
+    totals: Bound
+    axes: tuple[int, ...]
+    parts: tuple[LabelPart | None, ...]
+    words: str
+    """What is grouped by and computed, as it is told."""
+
+    @property
+    def is_table(self) -> bool:
+        return self.source.is_table
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -418,7 +440,7 @@ def carried_metadata(bound: Bound) -> dict[str, Mapping[str, str]]:
     """What is known of the attributes that come from an array as they are; computed ones have units of their own."""
     if isinstance(bound, BoundScan):
         return {name: bound.metadata[name] for name in bound.schema.attribute_names if name in bound.metadata}
-    if isinstance(bound, (BoundSelection, BoundRound, BoundFilter)):
+    if isinstance(bound, (BoundSelection, BoundRound, BoundFilter, BoundSpread)):
         return carried_metadata(bound.source)
     if isinstance(bound, BoundColumns):
         below = carried_metadata(bound.source)

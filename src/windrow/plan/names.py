@@ -72,7 +72,7 @@ KEYWORDS = RESERVED | frozenset(
     }
     | {"within", "wrap"}
     | {"cascade", "changes", "check", "full"}
-    | {"asc", "desc", "limit", "order"}
+    | {"asc", "desc", "limit", "order", "over"}
 )
 """Every word that means something somewhere; a name may be one of them, and is then printed in double quotes."""
 

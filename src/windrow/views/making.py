@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from windrow.errors import SchemaError
 from windrow.model.schema import Schema
-from windrow.plan.bound import Bound, BoundRound, BoundScan, BoundSelection, table_hint, table_words
+from windrow.plan.bound import Bound, BoundRound, BoundScan, BoundSelection, BoundSpread, table_hint, table_words
 from windrow.plan.grouping.label_parts import BoundParted
 
 
@@ -16,6 +16,9 @@ def view_schema(bound: Bound, chunks: Mapping[str, int] | None) -> Schema:
     if bound.is_table:
         what = f"{table_words(bound)} is a table, which no view can hold"
         raise SchemaError(what, hint=table_hint(bound))
+    if any(isinstance(step, BoundSpread) for step in bound.walk()):
+        what = "a view cannot give the aggregates of groups back to their cells: one changed cell would change them all"
+        raise SchemaError(what, hint="Keep the result with into")
     if any(isinstance(step, BoundParted) for step in bound.walk()):
         what = "a view cannot be grouped by parts of labels"
         raise SchemaError(what, hint="Keep the result with into, or make a view by dimensions and group that")

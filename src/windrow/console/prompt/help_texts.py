@@ -81,6 +81,8 @@ TOPICS: dict[str, Topic] = {
             "select avg(t) as mean from T window (time trailing '30 days')",
             "select max(a) from A@3 group by i",
             "select a from A order by a desc limit 10",
+            "select avg(t) as mean from T group by lat, month(time)",
+            "select t - avg(t) over (lat, lon, month(time)) as anomaly from T",
             "select * from changes(A, 3, 5) where change = 'came'",
         ),
     ),

@@ -72,9 +72,9 @@ def computed_blocks(source: ComputedSource, grid: ChunkGrid, box: Box, executor:
         cells = max(grid.chunk_cells, cells // 2)
     if blocks and _largest(source, blocks) > executor.worker_memory:
         raise MemoryLimitError(
-            f"one block of this window needs about {_largest(source, blocks) / 2**20:,.0f} MB",
+            f"one block of the results needs about {_largest(source, blocks) / 2**20:,.0f} MB",
             got=f"{executor.worker_memory / 2**20:,.0f} MB a worker",
-            hint="Use a smaller window or smaller chunks, or connect with a larger memory=",
+            hint="Use a smaller window, smaller groups or smaller chunks, or connect with a larger memory=",
         )
     allowed = MORE_READING * _decoded(source, blocks)
     while len(blocks) < TASKS_PER_WORKER * executor.workers and cells > grid.chunk_cells:

@@ -28,6 +28,7 @@ from windrow.plan.bound import (
     BoundRound,
     BoundScan,
     BoundSelection,
+    BoundSpread,
     BoundTotals,
     BoundWindow,
     makes_pairs,
@@ -148,6 +149,8 @@ def _cells(bound: Bound) -> int:
         return math.prod(map(_cells, bound.sides))
     if isinstance(bound, BoundJoin):
         return _cells(bound.left)
+    if isinstance(bound, BoundSpread):
+        return _cells(bound.source)
     if isinstance(bound, BoundChanges):
         return sum(map(_cells, bound.inputs()))
     if not bound.schema.sparse:
@@ -179,6 +182,9 @@ def _reads(bound: Bound, box: Box, names: Collection[str]) -> Iterator[tuple[int
         yield from _joined_reads(bound)
     elif isinstance(bound, BoundSelection):
         yield from _reads(bound.source, box, names)
+    elif isinstance(bound, BoundSpread):
+        yield from _reads(bound.source, box, names)
+        yield from _reads(bound.totals, bound.totals.box, names)
     elif isinstance(bound, BoundRound):
         for piece, _ in pieces_around(box, bound.axis, bound.seam, bound.skip):
             yield from _reads(bound.source, piece, names)
@@ -255,6 +261,8 @@ def _text(bound: Bound) -> str:
         by = ", ".join(bound.source.schema.dimension_names[axis] for axis in bound.axes)
         listed = ", ".join(f"{found} as {name}" for name, found in bound.aggregates)
         return f"totals{' by ' + by if by else ''}: {listed}"
+    if isinstance(bound, BoundSpread):
+        return f"cells with what is over their groups: {bound.words}"
     if isinstance(bound, BoundOrdered):
         return f"{bound.words}, a table"
     if isinstance(bound, BoundOperated):

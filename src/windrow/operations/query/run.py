@@ -40,6 +40,7 @@ from windrow.plan.bound import (
     BoundRound,
     BoundScan,
     BoundSelection,
+    BoundSpread,
     BoundTotals,
     BoundWindow,
     NamedNodes,
@@ -82,6 +83,8 @@ def _source(engine: Engine, bound: Bound) -> Any:
     if isinstance(bound, BoundAdjusted):
         return _adjusted(engine, bound)
     source = _source(engine, _below(bound))
+    if isinstance(bound, BoundSpread):
+        return _spread(source, _source(engine, bound.totals), bound)
     if isinstance(bound, BoundFilter):
         if not _below(bound).schema.sparse:
             return GridCells(source, bound.schema, bound.box, bound.labels, bound.condition)
@@ -116,6 +119,15 @@ def _columns(source: Any, bound: Bound, outputs: NamedNodes) -> Source:
     if bound.schema.sparse:
         return CellColumns(source, bound.schema, bound.box, bound.labels, outputs)
     return GridColumns(source, ended(bound.schema, bound.box), bound.box, bound.labels, outputs)
+
+
+def _spread(source: Any, totals: Any, bound: BoundSpread) -> Source:
+    from windrow.operations.query.spread import Membership, SpreadCells, SpreadGrid
+
+    groups = Membership(bound.axes, bound.parts)
+    if bound.schema.sparse:
+        return SpreadCells(source, totals, bound.schema, bound.box, bound.labels, groups)
+    return SpreadGrid(source, totals, ended(bound.schema, bound.box), bound.box, bound.labels, groups)
 
 
 def _changed(bound: BoundChanges) -> pa.Table:

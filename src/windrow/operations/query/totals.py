@@ -202,9 +202,30 @@ def _blocks(executor: Executor, source: Source, box: Box, whole_groups: tuple[in
         chunk = [grid.chunk[axis] if axis in whole_groups else box.shape[axis] for axis in range(box.ndim)]
         lo = [grid.lo[axis] if axis in whole_groups else box.lo[axis] for axis in range(box.ndim)]
         grid = ChunkGrid(tuple(lo), grid.hi, tuple(chunk))
+    working: Any = _Working(source)
     if isinstance(source, ComputedCells):
-        return cell_blocks(source, grid, box, executor)
-    return computed_blocks(source, grid, box, executor)
+        return cell_blocks(working, grid, box, executor)
+    return computed_blocks(working, grid, box, executor)
+
+
+@dataclass(frozen=True)
+class _Working:
+    """A source as blocks are cut from it, with the memory that totals of a block take."""
+
+    source: Source
+
+    def task_bytes(self, block: Box) -> int:
+        return _task_bytes(self.source, block)
+
+    def cells_decoded(self, block: Box) -> int:
+        return self.source.cells_decoded(block)
+
+    def cells_in(self, block: Box) -> int:
+        return self.source.cells_in(block) if isinstance(self.source, ComputedCells) else block.size
+
+    @property
+    def keep_whole(self) -> tuple[int, ...]:
+        return self.source.keep_whole
 
 
 def check_size(engine: Engine, table: pa.Table) -> None:
