@@ -386,3 +386,65 @@ def test_the_field_of_an_anomaly_is_never_held_as_a_whole(connect: Any) -> None:
         query.compute()
     query.store("G")
     assert database.query("select count(anomaly) as n from G").compute()["n"] == 4_000_000
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_views_may_have_the_groups(local: Any, sparse: bool) -> None:
+    """What a view holds is looked up like what was computed for the query."""
+    problem = {
+        "labels": np.datetime64("2012-01-30", "us") + np.arange(9) * np.timedelta64(1, "D"),
+        "shape": {"x": 3, "time": 9},
+        "chunks": {"x": 2, "time": 4},
+        "type": "float64",
+        "sparse": sparse,
+        "seed": 1,
+    }
+    array, _ = stored(local, problem)
+    local.query(f"create array view V as select avg(a) as m, count(a) as c from {array.name} group by x")
+    for text in (
+        f"select a - avg(a) over (x) as d from {array.name}",
+        f"select avg(a) as m from {array.name} group by month(time)",
+        f"select avg(a) as m from {array.name} group by x order by m desc",
+    ):
+        from_view, direct = (local.query(text).using_views(use) for use in ("always", "off"))
+        assert rows_of(from_view).keys() == rows_of(direct).keys()
+        for place, row in rows_of(direct).items():
+            assert all(same(rows_of(from_view)[place][name], value) for name, value in row.items())
+    told = str(local.query(f"select a - avg(a) over (x) as d from {array.name}").using_views("always").explain())
+    assert "V: used" in told
+
+
+def test_bad_groups_change_nothing(local: Any) -> None:
+    array = weather(local)
+    before = array.version
+    for text in (
+        "select avg(t) as m from T group by month(lat) into B",
+        "insert into T select t - avg(t) over (q) as t, n from T",
+        "update T set t = avg(t) over (lat)",
+        "create array B as select t from T order by t",
+        "select n / (n - max(n) over ()) as z from T into B",
+    ):
+        with pytest.raises(wr.Error):
+            local.query(text)
+    assert array.version == before
+    assert [one.name for one in local.arrays()] == ["T"]
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_arrays_without_cells_have_no_groups(local: Any, sparse: bool) -> None:
+    local.create("E", "<v: float64, k: int32 null> [time=1:*:10, x=0:5]", sparse=sparse)
+    local.create(
+        "L",
+        "<v: float64> [x=0:*, time=0:2]",
+        sparse=sparse,
+        labels={"time": np.array(["2011-01-01", "2012-02-01", "2012-02-02"], "M8[us]")},
+    )
+    for text in (
+        "select v, k, v - avg(v) over (x) as d, count(*) over () as n, max(k) over () as m from E",
+        "select v from E order by v limit 3",
+        "select v from E limit 3",
+        "select avg(v) as m, count(*) as n from L group by month(time)",
+        "select v - avg(v) over (month(time)) as d from L",
+        "select v - avg(v) over (x, year(time)) as d from L where v > 0 order by d limit 2",
+    ):
+        assert rows_of(local.query(text)) == {}, text

@@ -18,7 +18,7 @@ from windrow.model.box import Box
 from windrow.model.source import Blocks, ComputedCells
 from windrow.operations.query.blocks import ComputedSource, computed_blocks
 from windrow.operations.query.cellwise import CellColumns, GridCells, GridColumns
-from windrow.operations.query.held import HeldCells, laid_on_grid
+from windrow.operations.query.held import HeldCells, HeldGrid, laid_on_grid
 from windrow.operations.query.operated import OperatedGrid
 from windrow.operations.query.round import RoundGrid
 from windrow.operations.query.scans import StoredCells, StoredGrid
@@ -84,7 +84,7 @@ def _source(engine: Engine, bound: Bound) -> Any:
         return _adjusted(engine, bound)
     source = _source(engine, _below(bound))
     if isinstance(bound, BoundSpread):
-        return _spread(source, _source(engine, bound.totals), bound)
+        return _spread(engine, source, bound)
     if isinstance(bound, BoundFilter):
         if not _below(bound).schema.sparse:
             return GridCells(source, bound.schema, bound.box, bound.labels, bound.condition)
@@ -121,12 +121,17 @@ def _columns(source: Any, bound: Bound, outputs: NamedNodes) -> Source:
     return GridColumns(source, ended(bound.schema, bound.box), bound.box, bound.labels, outputs)
 
 
-def _spread(source: Any, totals: Any, bound: BoundSpread) -> Source:
+def _spread(engine: Engine, source: Any, bound: BoundSpread) -> Source:
     from windrow.operations.query.spread import Membership, SpreadCells, SpreadGrid
 
-    groups = Membership(bound.axes, bound.parts)
+    groups, below = Membership(bound.axes, bound.parts), bound.totals
+    totals = _source(engine, below)
     if bound.schema.sparse:
+        if not isinstance(totals, HeldCells):  # a view has them
+            totals = HeldCells(below.schema, below.box, below.labels, compute_cells_in(engine, totals, below.box))
         return SpreadCells(source, totals, bound.schema, bound.box, bound.labels, groups)
+    if not isinstance(totals, HeldGrid):
+        totals = HeldGrid(below.schema, below.box, below.labels, compute_grid(engine, totals, below.box))
     return SpreadGrid(source, totals, ended(bound.schema, bound.box), bound.box, bound.labels, groups)
 
 

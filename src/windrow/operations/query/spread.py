@@ -85,6 +85,9 @@ class SpreadGrid:
         for axis, numbers, lo in zip(self.groups.axes, self.groups.numbers(along), self.totals.box.lo, strict=False):
             index.append((numbers - lo).reshape([-1 if at == axis else 1 for at in range(box.ndim)]))
         for name, block in self.totals.read(self.totals.box, wanted).items():
+            if box.is_empty:  # no cells, no groups
+                found[name] = np.zeros(box.shape, block.dtype)
+                continue
             chosen = block[tuple(index)] if index else block.reshape((1,) * box.ndim)
             found[name] = np.array(np.broadcast_to(chosen, box.shape))
         return found
