@@ -85,6 +85,13 @@ def create(schema: Any, name: Any = "New", **options: Any) -> Act:
     return lambda database: database.create(name, schema, **options)
 
 
+PAIRS = "from Line X similarity join Line Y with shape L1(1)"
+
+
+def asked(text: str) -> Act:
+    return lambda d: d.query(text)
+
+
 BOXES: list[Case] = [
     (
         "beyond the last cell",
@@ -285,6 +292,26 @@ SCHEMAS: list[Case] = [
 ]
 
 
+QUESTIONS: list[Case] = [
+    ("groups by nothing", on("Line", "groupby"), DataError, "nothing to group by"),
+    ("groups by a number", on("Line", "groupby", 5), DataError, "is a text"),
+    ("groups by no part", on("Line", "groupby", "i.moth"), ExpressionError, "Did you mean 'month'"),
+    ("parts without labels", asked("select avg(a) from Line group by month(i)"), SchemaError, "no labels"),
+    ("parts of numbers", asked("select avg(a) from Named group by year(lat)"), SchemaError, "float64"),
+    ("parts of an attribute", asked("select count(*) from Dense group by month(t)"), UnknownNameError, "'t'"),
+    ("an anomaly by nothing", on("Line", "anomaly", "a", by=()), DataError, "nothing to group by"),
+    ("an anomaly of a text", on("Dense", "anomaly", "s", by="i"), Error, "string"),
+    ("over no dimension", asked("select a - avg(a) over (k) as d from Line"), UnknownNameError, "Known: i"),
+    ("over cells that are pairs", asked(f"select avg(X.a) over () as d {PAIRS}"), ExpressionError, "parentheses"),
+    ("an order kept", asked("select a from Line order by a into New"), SchemaError, "no order of rows"),
+    ("a limit kept", asked("create array New as select a from Line limit 2"), SchemaError, "no order of rows"),
+    ("an order by nothing there", asked("select a from Line order by b"), UnknownNameError, "Known: a, i"),
+    ("a limit below 0", asked("select a from Line limit -2"), Error, "must not be negative"),
+    ("a limit of a float", lambda d: d.query("select a from Line").limit(1.5), Error, "1.5"),
+    ("an order by a number", lambda d: d.query("select a from Line").order_by("2"), ExpressionError, "Name the column"),
+]
+
+
 def named(cases: list[Case]) -> Any:
     return pytest.mark.parametrize(
         ("act", "kind", "match"), [case[1:] for case in cases], ids=[case[0] for case in cases]
@@ -322,6 +349,11 @@ def test_changes_that_cannot_be(database: wr.Database, act: Act, kind: type[Erro
 
 @named(NAMES)
 def test_names_that_are_not_there(database: wr.Database, act: Act, kind: type[Error], match: str) -> None:
+    check_refused(database, act, kind, match)
+
+
+@named(QUESTIONS)
+def test_questions_that_cannot_be(database: wr.Database, act: Act, kind: type[Error], match: str) -> None:
     check_refused(database, act, kind, match)
 
 
