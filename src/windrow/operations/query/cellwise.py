@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -12,11 +12,10 @@ import pyarrow as pa
 from windrow.expressions.nodes import Column, Node
 from windrow.model.arrow import arrow_to_block, arrow_type, block_to_arrow
 from windrow.model.box import Box
-from windrow.model.grid import ChunkGrid
-from windrow.model.labels import Labels
 from windrow.model.schema import Attribute, Schema
 from windrow.model.source import Blocks, ComputedCells
 from windrow.operations.query.blocks import ComputedSource, row_bytes
+from windrow.operations.query.standing import OnSource
 from windrow.plan.bound import LabelItems, NamedNodes
 from windrow.storage.cells import cell_fields
 
@@ -31,7 +30,7 @@ def needed_columns(nodes: Iterable[Node], schema: Schema) -> tuple[str, ...]:
 
 
 @dataclass(frozen=True)
-class GridColumns:
+class GridColumns(OnSource):
     """Attributes computed from those of a dense source, in a box of it. It pickles."""
 
     source: ComputedSource
@@ -39,18 +38,6 @@ class GridColumns:
     box: Box
     label_items: LabelItems
     outputs: NamedNodes
-
-    @property
-    def labels(self) -> Mapping[str, Labels]:
-        return dict(self.label_items)
-
-    @property
-    def keep_whole(self) -> tuple[int, ...]:
-        return self.source.keep_whole
-
-    @property
-    def reading_grid(self) -> ChunkGrid:
-        return self.source.reading_grid
 
     def _needed(self, attributes: Iterable[str] | None = None) -> tuple[str, ...]:
         wanted = dict(self.outputs)
@@ -130,7 +117,7 @@ class GridFrame:
 
 
 @dataclass(frozen=True)
-class GridCells:
+class GridCells(OnSource):
     """The cells of a dense source where a condition is true, as sparse data. It pickles."""
 
     source: ComputedSource
@@ -138,18 +125,6 @@ class GridCells:
     box: Box
     label_items: LabelItems
     condition: Node | None
-
-    @property
-    def labels(self) -> Mapping[str, Labels]:
-        return dict(self.label_items)
-
-    @property
-    def keep_whole(self) -> tuple[int, ...]:
-        return self.source.keep_whole
-
-    @property
-    def reading_grid(self) -> ChunkGrid:
-        return self.source.reading_grid
 
     def cells_in(self, box: Box) -> int:
         return (box & self.box).size
@@ -185,7 +160,7 @@ class GridCells:
 
 
 @dataclass(frozen=True)
-class CellColumns:
+class CellColumns(OnSource):
     """Attributes computed from those of a sparse source, at its cells in a box where a condition is true."""
 
     source: ComputedCells
@@ -194,18 +169,6 @@ class CellColumns:
     label_items: LabelItems
     outputs: NamedNodes
     condition: Node | None = None
-
-    @property
-    def labels(self) -> Mapping[str, Labels]:
-        return dict(self.label_items)
-
-    @property
-    def keep_whole(self) -> tuple[int, ...]:
-        return self.source.keep_whole
-
-    @property
-    def reading_grid(self) -> ChunkGrid:
-        return self.source.reading_grid
 
     def cells_in(self, box: Box) -> int:
         inside = box & self.box

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -11,11 +11,10 @@ import pyarrow as pa
 
 from windrow.model.arrow import arrow_to_block
 from windrow.model.box import Box
-from windrow.model.grid import ChunkGrid
-from windrow.model.labels import Labels
 from windrow.model.schema import Schema
 from windrow.model.source import Blocks
 from windrow.operations.query.blocks import row_bytes
+from windrow.operations.query.standing import Standing
 from windrow.storage.cells import coordinates
 
 if TYPE_CHECKING:
@@ -23,25 +22,13 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False)
-class HeldGrid:
+class HeldGrid(Standing):
     """Dense results."""
 
     schema: Schema
     box: Box
     label_items: LabelItems
     blocks: Blocks
-
-    @property
-    def labels(self) -> Mapping[str, Labels]:
-        return dict(self.label_items)
-
-    @property
-    def keep_whole(self) -> tuple[int, ...]:
-        return ()
-
-    @property
-    def reading_grid(self) -> ChunkGrid:
-        return self.schema.grid
 
     def cells_decoded(self, results: Box) -> int:
         return results.size
@@ -62,25 +49,13 @@ class HeldGrid:
 
 
 @dataclass(frozen=True, eq=False)
-class HeldCells:
+class HeldCells(Standing):
     """Sparse results, in the order of their coordinates."""
 
     schema: Schema
     box: Box
     label_items: LabelItems
     table: pa.Table
-
-    @property
-    def labels(self) -> Mapping[str, Labels]:
-        return dict(self.label_items)
-
-    @property
-    def keep_whole(self) -> tuple[int, ...]:
-        return ()
-
-    @property
-    def reading_grid(self) -> ChunkGrid:
-        return self.schema.grid
 
     def cells_in(self, box: Box) -> int:
         return 0 if (box & self.box).is_empty else self.table.num_rows

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,10 +12,10 @@ from windrow.errors import DataError
 from windrow.expressions.nodes import Around
 from windrow.model.box import Box
 from windrow.model.grid import ChunkGrid
-from windrow.model.labels import Labels
 from windrow.model.schema import Schema
 from windrow.model.source import Blocks
 from windrow.operations.query.blocks import ComputedSource
+from windrow.operations.query.standing import OnSource
 from windrow.plan.bound import Bound, BoundFilter, BoundRound, BoundSelection, LabelItems
 from windrow.plan.conditions import parts_of
 
@@ -58,7 +58,7 @@ def _cut(box: Box, axis: int, runs: Iterable[tuple[int, int]]) -> Iterator[Box]:
 
 
 @dataclass(frozen=True)
-class RoundGrid:
+class RoundGrid(OnSource):
     """A dense source whose cells up to ``seam`` are those below, and after it those ``skip`` before. It pickles."""
 
     source: ComputedSource
@@ -67,14 +67,6 @@ class RoundGrid:
     axis: int
     seam: int
     skip: int
-
-    @property
-    def labels(self) -> Mapping[str, Labels]:
-        return dict(self.label_items)
-
-    @property
-    def keep_whole(self) -> tuple[int, ...]:
-        return self.source.keep_whole
 
     @property
     def reading_grid(self) -> ChunkGrid:

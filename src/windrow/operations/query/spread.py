@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,12 +11,11 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from windrow.model.box import Box
-from windrow.model.grid import ChunkGrid
-from windrow.model.labels import Labels
 from windrow.model.schema import Schema
 from windrow.model.source import Blocks, ComputedCells
 from windrow.operations.query.blocks import ComputedSource, row_bytes
 from windrow.operations.query.held import HeldCells, HeldGrid
+from windrow.operations.query.standing import OnSource
 from windrow.plan.bound import LabelItems
 from windrow.plan.grouping.label_parts import LabelPart
 from windrow.storage.cells import cell_fields
@@ -40,7 +39,7 @@ class Membership:
 
 
 @dataclass(frozen=True)
-class SpreadGrid:
+class SpreadGrid(OnSource):
     """A dense source with the results of groups as further attributes. It pickles."""
 
     source: ComputedSource
@@ -49,18 +48,6 @@ class SpreadGrid:
     box: Box
     label_items: LabelItems
     groups: Membership
-
-    @property
-    def labels(self) -> Mapping[str, Labels]:
-        return dict(self.label_items)
-
-    @property
-    def keep_whole(self) -> tuple[int, ...]:
-        return self.source.keep_whole
-
-    @property
-    def reading_grid(self) -> ChunkGrid:
-        return self.source.reading_grid
 
     def cells_decoded(self, results: Box) -> int:
         return self.source.cells_decoded(results)
@@ -94,7 +81,7 @@ class SpreadGrid:
 
 
 @dataclass(frozen=True)
-class SpreadCells:
+class SpreadCells(OnSource):
     """A sparse source with the results of groups as further attributes. It pickles."""
 
     source: ComputedCells
@@ -103,18 +90,6 @@ class SpreadCells:
     box: Box
     label_items: LabelItems
     groups: Membership
-
-    @property
-    def labels(self) -> Mapping[str, Labels]:
-        return dict(self.label_items)
-
-    @property
-    def keep_whole(self) -> tuple[int, ...]:
-        return self.source.keep_whole
-
-    @property
-    def reading_grid(self) -> ChunkGrid:
-        return self.source.reading_grid
 
     def cells_in(self, box: Box) -> int:
         return self.source.cells_in(box)
