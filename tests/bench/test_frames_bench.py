@@ -35,7 +35,7 @@ from windrow.bench.frames_scale import FULL, QUICK, FramesScale
 from windrow.bench.frames_spark import check_sums, duckdb_target
 from windrow.bench.windows_race import Contender, Pace, Result
 from windrow.bench.windows_report import Line, Table
-from windrow.console.commands.benchmarks import FRAME_SECTIONS
+from windrow.console.commands.benchmarks import SECTIONS
 from windrow.errors import DataError, MachineError, UnknownNameError
 from windrow.samples import rank_table
 
@@ -300,7 +300,7 @@ def test_the_lead_of_replace_must_grow_at_every_step() -> None:
 
 
 def test_sections_of_the_command_are_those_of_the_benchmark() -> None:
-    assert tuple(frames.SECTIONS) == FRAME_SECTIONS
+    assert tuple(frames.SECTIONS) == SECTIONS["frames"]
     assert "kernels" in done("bench", "frames", "--help")
     assert QUICK.kernel_rows < FULL.kernel_rows
 

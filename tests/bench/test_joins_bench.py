@@ -25,7 +25,7 @@ from windrow.bench.joins.race import OURS, Answer, Prepared, always, gain, raced
 from windrow.bench.joins.scale import FULL, PEERS, QUICK, JoinsBench, JoinsScale
 from windrow.bench.windows_race import Result
 from windrow.bench.windows_report import Line
-from windrow.console.commands.benchmarks import JOIN_SECTIONS
+from windrow.console.commands.benchmarks import SECTIONS
 from windrow.errors import DataError, MachineError, UnknownNameError
 from windrow.model.shape import Shape
 
@@ -150,7 +150,7 @@ def test_made_chunks_lie_in_the_grid() -> None:
 
 
 def test_sections_are_those_of_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert tuple(joins.SECTIONS) == JOIN_SECTIONS
+    assert tuple(joins.SECTIONS) == SECTIONS["joins"]
     with pytest.raises(UnknownNameError, match="no such section"):
         joins.run(only=["nonsense"])
     monkeypatch.setattr(sections, "active_session", object)

@@ -13,7 +13,7 @@ import pytest
 from windrow.bench import placement
 from windrow.bench.placement import scale, sensitivity
 from windrow.bench.placement.scale import QUICK, PlacementBench, Solver
-from windrow.console.commands.benchmarks import PLACEMENT_SECTIONS
+from windrow.console.commands.benchmarks import SECTIONS
 from windrow.errors import UnknownNameError
 from windrow.placement.simulator import workloads
 
@@ -34,7 +34,7 @@ TINY = replace(
 
 
 def test_the_command_names_every_section() -> None:
-    assert tuple(placement.SECTIONS) == PLACEMENT_SECTIONS
+    assert tuple(placement.SECTIONS) == SECTIONS["placement"]
 
 
 @pytest.fixture
@@ -55,7 +55,7 @@ def test_all_sections_run_and_are_written(tmp_path: Path) -> None:
     said: list[str] = []
     report = placement.run_at(TINY, tmp_path, [], said.append)
     held = json.loads((tmp_path / "report.json").read_text(encoding="utf-8"))
-    assert {table["section"] for table in held["tables"]} == set(PLACEMENT_SECTIONS)
+    assert {table["section"] for table in held["tables"]} == set(SECTIONS["placement"])
     assert (tmp_path / "report.md").exists()
     for row in report.targets.rows:
         assert math.isfinite(row.value), row

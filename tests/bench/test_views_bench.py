@@ -15,7 +15,7 @@ from windrow.bench import views
 from windrow.bench.views.daily import EARLY, FIRST, LATE, Course
 from windrow.bench.views.scale import FULL, PEERS, QUICK, ViewsScale
 from windrow.bench.views.survey import ANYWHERE, LATEST, Batches
-from windrow.console.commands.benchmarks import VIEW_SECTIONS
+from windrow.console.commands.benchmarks import SECTIONS
 from windrow.errors import DataError, UnknownNameError
 
 TINY = ViewsScale(
@@ -33,7 +33,7 @@ TINY = ViewsScale(
 
 
 def test_sections_are_those_of_the_command() -> None:
-    assert tuple(views.SECTIONS) == VIEW_SECTIONS
+    assert tuple(views.SECTIONS) == SECTIONS["views"]
     with pytest.raises(UnknownNameError, match="no such section"):
         views.run(only=["nonsense"])
     assert "nights" in done("bench", "views", "--help")
