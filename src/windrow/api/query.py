@@ -25,7 +25,7 @@ from windrow.plan.specs import Measure, WindowSpec
 from windrow.plan.stored_shapes import shape_arrays, unknown_shape
 from windrow.storage.records import ArrayRecord, VersionRecord
 from windrow.storage.transaction import WorkingArray
-from windrow.views.known import as_shown, warn_of_stale
+from windrow.views.shown import as_shown
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -231,6 +231,8 @@ class Query:
             if not known:
                 return optimized, versions
             if any(record.id in known for record, _ in versions):
+                from windrow.views.known import warn_of_stale
+
                 warn_of_stale(self.database.warehouse, self.plan)
             return self._from_views(optimized, found, versions)
 

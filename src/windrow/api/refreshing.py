@@ -11,8 +11,9 @@ from windrow.errors import UnknownNameError
 from windrow.operations.query.stored import stored_scan, working_scan
 from windrow.storage.view_rows import STATE
 from windrow.views.check import count_damaged_states, find_differences
-from windrow.views.known import KnownView, as_shown, known_views, pinned_scans
+from windrow.views.known import KnownView, known_views, pinned_scans
 from windrow.views.maintain import fresh
+from windrow.views.shown import as_shown
 
 if TYPE_CHECKING:
     from windrow.api.batch import Batch

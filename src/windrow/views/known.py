@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 from windrow.errors import StaleViewWarning
@@ -15,6 +15,7 @@ from windrow.storage.records import ArrayRecord
 from windrow.storage.view_rows import FRESH, ViewRecord
 from windrow.storage.warehouse import Warehouse
 from windrow.views.definition import Definition, Settings
+from windrow.views.shown import as_shown
 
 
 @dataclass(frozen=True)
@@ -89,14 +90,6 @@ def warn_of_stale(warehouse: Warehouse, plan: Plan) -> None:
         reason = stale_because(views[name], views) if name in views else None
         if reason is not None:
             warnings.warn(f"view {name} is stale: {reason}", StaleViewWarning, stacklevel=4)
-
-
-def as_shown(warehouse: Warehouse, record: ArrayRecord, scan: BoundScan) -> BoundScan:
-    """An array as queries see it: a view that is one result over all cells lies nowhere, as its query's result does."""
-    if scan.box.size != 1 or scan.schema.ndim != 1:
-        return scan
-    facts = (view.facts for view in warehouse.catalog.views() if view.array_id == record.id)
-    return replace(scan, scalar=True) if any(known.get("scalar") for known in facts) else scan
 
 
 def pinned_scans(warehouse: Warehouse, definition: Definition) -> dict[Scan, BoundScan]:

@@ -19,7 +19,8 @@ from windrow.views.bring import Brought, Moments, bring
 from windrow.views.changes import Change, differ, find_change
 from windrow.views.definition import check_fingerprints, facts_of
 from windrow.views.history import Entry
-from windrow.views.known import KnownView, as_shown, known_views
+from windrow.views.known import KnownView, known_views
+from windrow.views.shown import as_shown
 
 
 @dataclass
