@@ -46,6 +46,7 @@ def test_every_kind_is_kept_as_in_process(on_spark: wr.Database, tmp_path: Path,
         assert local.view(name).check().ok, name
 
 
+@pytest.mark.slow
 def test_a_worker_that_dies_changes_nothing(tmp_path: Path) -> None:
     """Workers die after they have computed or written, and before they have said so."""
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
