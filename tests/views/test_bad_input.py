@@ -110,7 +110,6 @@ def test_a_left_join_without_groups_is_no_view(unchanged: Any) -> None:
         {"maintain": "often"},
         {"on_failure": "ignore"},
         {"store": "nowhere"},
-        {"store": "cells"},
         {"strategy": "luck"},
         {"chunks": {"q": 3}},
         {"chunks": {"i": 0}},

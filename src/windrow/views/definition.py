@@ -25,10 +25,9 @@ Moment = Mapping[str, BoundScan]
 CHOICES: Mapping[str, tuple[str, ...]] = {
     "maintain": ("auto", "incremental", "strict", "full"),
     "on_failure": ("refuse", "stale"),
-    "store": ("auto",),
+    "store": ("auto", "cells"),
     "strategy": ("auto", "baseline", "differential", "reassign"),
 }
-_REFUSED = {("store", "cells"): "Every view is stored cell by cell, which is what auto does: leave it out"}
 PLACEMENT: Mapping[str, float] = {"window": 0, "decay": 0.5, "seed": 0, "budget": 0.5}
 
 
@@ -50,7 +49,7 @@ class Settings:
         for name, choices in CHOICES.items():
             value = getattr(self, name)
             if value not in choices:
-                hint = _REFUSED.get((name, value), f"One of {', '.join(choices)}")
+                hint = f"One of {', '.join(choices)}"
                 raise DataError(f"{name} is none of the ways there are", got=repr(value), hint=hint)
         if not isinstance(self.placement, Mapping):
             raise DataError("placement is a mapping", got=repr(self.placement), hint="As in {'window': 5}")

@@ -33,7 +33,7 @@ TOPICS: dict[str, Topic] = {
         "explain create array view …\n"
         "refresh NAME [full]\ncheck view NAME\nshow history NAME\ndrop view NAME [cascade]\n"
         "SETTINGs: maintain = auto | incremental | strict | full, on_failure = refuse | stale,\n"
-        "store = auto, strategy = auto | baseline | differential | reassign,\n"
+        "store = auto | cells, strategy = auto | baseline | differential | reassign,\n"
         "chunks = 'DIMENSION=SIZE, …'",
         (
             "create array view V as select count(*) from S neighbours L1(1) on (ra), night any",
