@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from windrow.kernels.frames.spans import Spans
 
 VARYING = "Only in frames may each row have its own: wr.framed, wr.frames and db.sql"
+FEW_FRACTIONS = 1 << 15
+"""Frames whose ranks are worked out without compiled code."""
 
 _CALL = re.compile(r"\s*([A-Za-z_]\w*)\s*(?:\(\s*(.*?)\s*\))?\s*\Z", re.DOTALL)
 
@@ -131,7 +133,11 @@ class Aggregate:
         rule = self.definition.ranks
         if rule is None or not self.varies:
             return self.ranks(spans.most)
-        return rule.each(self.parameter, spans.sizes)
+        if spans.count <= FEW_FRACTIONS:  # not worth compiled code
+            return rule.each(self.parameter, spans.sizes)
+        from windrow.kernels.frames.fractions import rank_fractions
+
+        return rank_fractions(rule, self.parameter, spans.sizes)
 
     def __str__(self) -> str:
         inside = ["*"] if self.attribute is None else [*self.attributes]

@@ -11,11 +11,11 @@ from windrow.aggregates.state_rule import (
     COUNT,
     Array,
     Finished,
+    Groups,
     Mask,
     Rows,
     State,
     StateRule,
-    count_there,
     counted,
     values_there,
     writable,
@@ -34,6 +34,7 @@ class ExtremeRule(StateRule):
 
     largest: bool
     why = "the value and how often it is there are kept; when the last of its kind leaves, the cell is computed again"
+    by_runs = True
 
     @property
     def _names(self) -> tuple[str, str]:
@@ -57,10 +58,10 @@ class ExtremeRule(StateRule):
         there = values_there(arguments[:1], present).astype(np.int64)
         return self._state(there, _positive_zeros(np.asarray(arguments[0]).reshape(-1)), there)
 
-    def reduce(self, rows: Rows) -> State:
-        values, there, starts = np.asarray(rows.arguments[0]).reshape(-1), rows.there(), writable(rows.starts)
-        found, times = _outermost_rows(_comparable(values), there, starts, self.largest)
-        return self._state(count_there(there, starts), _positive_zeros(_rows_of(values, found)), times)
+    def reduce(self, rows: Groups) -> State:
+        values, there = np.asarray(rows.arguments[0]).reshape(-1), rows.there()
+        found, times = _outermost_rows(_comparable(values), there, rows, self.largest)
+        return self._state(rows.count_there(there), _positive_zeros(_rows_of(values, found)), times)
 
     def merge(self, one: State, other: State) -> State:
         (mine_count, mine, mine_times), (count, theirs, times) = self._split(one), self._split(other)
@@ -151,9 +152,9 @@ class OutermostRule(StateRule):
 
     def reduce(self, rows: Rows) -> State:
         values, places = (np.asarray(argument).reshape(-1) for argument in rows.arguments)
-        there, starts = rows.there(), writable(rows.starts)
-        found, times = _outermost_rows(places.astype(np.int64), there, starts, self.last)
-        return self._state(count_there(there, starts), _rows_of(values, found), _rows_of(places, found), times)
+        there = rows.there()
+        found, times = _outermost_rows(places.astype(np.int64), there, rows, self.last)
+        return self._state(rows.count_there(there), _rows_of(values, found), _rows_of(places, found), times)
 
     def merge(self, one: State, other: State) -> State:
         mine_count, mine, mine_place, mine_times = self._split(one)
@@ -210,11 +211,14 @@ def _comparable(values: Array) -> Array:
     return prepared(values, None)[0]
 
 
-def _outermost_rows(values: Array, there: Mask, starts: Array, largest: bool) -> tuple[Array, Array]:
+def _outermost_rows(values: Array, there: Mask, groups: Groups, largest: bool) -> tuple[Array, Array]:
     from windrow.kernels.states.extremes import find_largest, find_smallest
 
-    rows, times = np.zeros(len(starts) - 1, np.int64), np.zeros(len(starts) - 1, np.int64)
-    (find_largest if largest else find_smallest)(writable(values), there, starts, rows, times)
+    find, values = find_largest if largest else find_smallest, writable(values)
+    rows, times = np.zeros(groups.groups, np.int64), np.zeros(groups.groups, np.int64)
+    rows -= 1
+    for begin, end, starts, stops in groups.ranges():
+        find(values, there, starts, stops, rows[begin:end], times[begin:end])
     return rows, times
 
 

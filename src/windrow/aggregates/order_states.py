@@ -30,6 +30,7 @@ class BracketRule(StateRule):
 
     ranks: RankRule
     fraction: float
+    adds_up = False
     why = f"{WIDTH} neighbouring order statistics are kept; when the rank leaves them, the cell is computed again"
 
     @property

@@ -25,6 +25,8 @@ that keep no state (``layout.measures``) ask for it wherever a group has rows.
 Rows leave before others come, so that a replaced value never stands beside its old one. What leaves and is not there
 raises a DataError. ``first`` and ``last`` need the column ``PLACES``: whole numbers in the order of cells, no two alike
 in a group.
+
+Rows are given group by group, or as ``Runs``: neighbourhoods of cells, which are folded without listing their cells.
 """
 
 from __future__ import annotations
@@ -37,7 +39,16 @@ import numpy as np
 
 from windrow.aggregates.aggregate import Aggregate
 from windrow.aggregates.state_rule import COUNT, Array, Finished, Int64Array, Mask, State
-from windrow.aggregates.state_units import PREFIX, RECOMPUTED, Measure, Unit, measure_of, shared_units, state_rule
+from windrow.aggregates.state_units import (
+    PREFIX,
+    RECOMPUTED,
+    Grouping,
+    Measure,
+    Unit,
+    measure_of,
+    shared_units,
+    state_rule,
+)
 from windrow.aggregates.windows import Column
 from windrow.errors import DataError
 from windrow.model.schema import Attribute
@@ -76,11 +87,12 @@ class Layout:
         """The aggregates that keep no state."""
         return tuple(measure.name for measure in self.measures if measure.way == RECOMPUTED)
 
-    def reduce(self, columns: Mapping[str, Column], starts: Int64Array, rows: Int64Array | None = None) -> State:
+    def reduce(self, columns: Mapping[str, Column], grouping: Grouping, rows: Int64Array | None = None) -> State:
         """The state of each group of rows; ``rows`` is how many left cells each group has, in left joins."""
-        state = self._counted(starts, rows)
+        state = self._counted(grouping, rows)
         for unit in self.units:
-            state |= unit.named(unit.rule.reduce(unit.rows(columns, starts)))
+            given = unit.rows(columns, grouping)
+            state |= unit.named(given.spread(unit.rule.reduce(given)))
         return state
 
     def merge(self, one: State, other: State) -> State:
@@ -97,23 +109,40 @@ class Layout:
             state |= unit.named(unit.rule.remove(unit.part(one), unit.part(other)))
         return state
 
+    def fold(self, state: State, numbers: Int64Array, groups: int) -> State:
+        """The states of so many groups, put together of states of which ``numbers`` says what group each belongs to."""
+        order = np.argsort(numbers, kind="stable")
+        numbers, state = numbers[order], self.take(state, order)
+        while True:
+            first = np.flatnonzero(np.concatenate([[True], numbers[1:] != numbers[:-1]]))[: len(numbers)]
+            lengths = np.diff(np.append(first, len(numbers)))
+            if not (lengths > 1).any():
+                break
+            ranks = np.arange(len(numbers)) - np.repeat(first, lengths)
+            kept = np.flatnonzero(ranks % 2 == 0)
+            beside = np.where(ranks[kept] + 1 < np.repeat(lengths, lengths)[kept], kept + 1, -1)
+            state, numbers = self.merge(self.take(state, kept), self.take(state, beside)), numbers[kept]
+        places = np.full(groups, -1, np.int64)
+        places[numbers] = np.arange(len(numbers))
+        return self.take(state, places)
+
     def enter(
-        self, state: State, columns: Mapping[str, Column], starts: Int64Array, rows: Int64Array | None = None
+        self, state: State, columns: Mapping[str, Column], grouping: Grouping, rows: Int64Array | None = None
     ) -> State:
         """The groups with more rows; keeps more than ``merge`` with what ``reduce`` gives of them."""
-        counts = self._counted(starts, rows)
+        counts = self._counted(grouping, rows)
         changed = {name: state[name] + counts[name] for name in self.counters}
         for unit in self.units:
-            changed |= unit.named(unit.rule.enter(unit.part(state), unit.rows(columns, starts)))
+            changed |= unit.named(unit.rule.enter(unit.part(state), unit.rows(columns, grouping)))
         return changed
 
     def leave(
-        self, state: State, columns: Mapping[str, Column], starts: Int64Array, rows: Int64Array | None = None
+        self, state: State, columns: Mapping[str, Column], grouping: Grouping, rows: Int64Array | None = None
     ) -> State:
         """The groups without some rows; keeps more than ``remove`` with what ``reduce`` gives of them."""
-        changed = self._without(state, self._counted(starts, rows))
+        changed = self._without(state, self._counted(grouping, rows))
         for unit in self.units:
-            changed |= unit.named(unit.rule.leave(unit.part(state), unit.rows(columns, starts)))
+            changed |= unit.named(unit.rule.leave(unit.part(state), unit.rows(columns, grouping)))
         return changed
 
     def finish(self, state: State, min_count: int = 0) -> dict[str, Finished]:
@@ -154,10 +183,10 @@ class Layout:
 
         return {a.name: arrow_to_block(table.column(a.name))[0] for a in self.attributes}
 
-    def _counted(self, starts: Int64Array, rows: Int64Array | None) -> dict[str, Array]:
-        found = {PAIRS: np.diff(starts)}
+    def _counted(self, grouping: Grouping, rows: Int64Array | None) -> dict[str, Array]:
+        found = {PAIRS: np.diff(grouping) if isinstance(grouping, np.ndarray) else grouping.sizes}
         if ROWS in self.counters:
-            found[ROWS] = np.zeros(len(starts) - 1, np.int64) if rows is None else np.asarray(rows, np.int64)
+            found[ROWS] = np.zeros(len(found[PAIRS]), np.int64) if rows is None else np.asarray(rows, np.int64)
         return found
 
     def _without(self, one: State, other: State) -> dict[str, Array]:

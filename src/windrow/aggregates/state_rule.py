@@ -3,20 +3,31 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from windrow.aggregates.state_rows import Array, Groups, Int64Array, Mask, Rows, State, values_there, writable
 from windrow.errors import DataError
 from windrow.model.types import DataType
 
-Array = npt.NDArray[Any]
-Mask = npt.NDArray[np.bool_]
-Int64Array = npt.NDArray[np.int64]
+__all__ = [
+    "COUNT",
+    "Array",
+    "Finished",
+    "Groups",
+    "Int64Array",
+    "Mask",
+    "Rows",
+    "State",
+    "StateRule",
+    "counted",
+    "fold_groups",
+    "values_there",
+    "writable",
+]
 
-State = Mapping[str, Array]
 COUNT = "count"
 
 
@@ -28,27 +39,15 @@ class Finished(NamedTuple):
     recompute: Mask
 
 
-class Rows(NamedTuple):
-    """The values of rows, group by group; ``starts`` has where each group begins, and the end of the last."""
-
-    arguments: tuple[Array, ...]
-    present: Mask | None
-    starts: Int64Array
-
-    @property
-    def groups(self) -> int:
-        return len(self.starts) - 1
-
-    def there(self) -> Mask:
-        """Which rows have all arguments."""
-        return values_there(self.arguments, self.present)
-
-
 class StateRule(ABC):
     """How the states of an aggregate are made, joined and finished. A state of zeros is that of no values."""
 
     why: ClassVar[str]
     """Why the state is enough, for people."""
+    adds_up: ClassVar[bool] = True
+    """Whether states that were put together, or taken out of one another, say as much as if rows had come and left."""
+    by_runs: ClassVar[bool] = False
+    """Whether runs of cells are folded as they are; otherwise rows are listed one by one."""
 
     @property
     def units(self) -> tuple[StateRule, ...]:
@@ -75,27 +74,17 @@ class StateRule(ABC):
     def finish(self, state: State) -> Finished:
         """The results."""
 
-    def reduce(self, rows: Rows) -> State:
-        """The state of each group of rows."""
+    def reduce(self, rows: Any) -> State:
+        """The state of each group of rows: ``Rows``, or what else ``Groups`` there are if it is ``by_runs``."""
         return fold_groups(self, rows)
 
-    def enter(self, state: State, rows: Rows) -> State:
+    def enter(self, state: State, rows: Any) -> State:
         """The states after the rows of each group have come."""
-        return self.merge(state, self.reduce(rows))
+        return self.merge(state, rows.spread(self.reduce(rows)))
 
-    def leave(self, state: State, rows: Rows) -> State:
+    def leave(self, state: State, rows: Any) -> State:
         """The states after the rows of each group have left."""
-        return self.remove(state, self.reduce(rows))
-
-
-def values_there(arguments: Sequence[Array], present: Mask | None) -> Mask:
-    """Where all arguments have a value: NaN and times that are none are missing."""
-    there = np.ones(np.size(arguments[0]), bool) if present is None else np.array(present, bool).reshape(-1)
-    for values in arguments:
-        flat = np.asarray(values).reshape(-1)
-        if flat.dtype.kind in "fM":
-            there &= flat == flat
-    return there
+        return self.remove(state, rows.spread(self.reduce(rows)))
 
 
 def fold_groups(rule: StateRule, rows: Rows) -> State:
@@ -116,21 +105,6 @@ def fold_groups(rule: StateRule, rows: Rows) -> State:
 def taken(state: State, places: Int64Array) -> dict[str, Array]:
     """The states of some groups."""
     return {name: part[places] for name, part in state.items()}
-
-
-def writable(values: Array) -> Array:
-    """One flat array of which compiled code has one version, whatever memory it comes from."""
-    flat: Array = np.require(np.asarray(values).reshape(-1), requirements=["C", "W"])
-    return flat
-
-
-def count_there(there: Mask, starts: Int64Array) -> Int64Array:
-    """How many rows of each group are there."""
-    from windrow.kernels.states.sums import count_groups
-
-    counts = np.zeros(len(starts) - 1, np.int64)
-    count_groups(there, writable(starts), counts)
-    return counts
 
 
 def counted(one: State, other: State, sign: int) -> Int64Array:

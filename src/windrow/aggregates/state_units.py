@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
@@ -13,8 +14,14 @@ from windrow.aggregates.states import CountRule, SumRule, for_types
 from windrow.aggregates.windows import PLACES, Column
 from windrow.model.types import TYPES, DataType
 
+if TYPE_CHECKING:
+    from windrow.aggregates.state_runs import RunRows, Runs
+
 PREFIX = "__windrow_"
 PATCHED, RECOMPUTED = "patched", "recomputed"
+
+Grouping: TypeAlias = "Int64Array | Runs"
+"""Where the rows of each group begin, and the last ends; or runs of cells."""
 
 
 @dataclass(frozen=True)
@@ -46,12 +53,16 @@ class Unit:
     def named(self, part: State) -> dict[str, Array]:
         return {self.columns[name]: values for name, values in part.items()}
 
-    def rows(self, columns: Mapping[str, Column], starts: Int64Array) -> Rows:
-        """The rows at which all arguments are present."""
+    def rows(self, columns: Mapping[str, Column], grouping: Grouping) -> Rows | RunRows:
+        """The rows at which all arguments are present, in the form that the rule takes."""
         given = [columns[name] for name in self.arguments]
         masks = [column.present for column in given if column.present is not None]
         present = np.logical_and.reduce([mask.reshape(-1) for mask in masks]) if masks else None
-        return Rows(tuple(column.values for column in given), present, starts)
+        values = tuple(column.values for column in given)
+        if isinstance(grouping, np.ndarray):
+            return Rows(values, present, grouping)
+        found = grouping.rows(values, present)
+        return found if self.rule.by_runs else found.listed()
 
 
 def state_rule(aggregate: Aggregate, types: Mapping[str, DataType]) -> StateRule | None:

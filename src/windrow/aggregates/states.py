@@ -25,12 +25,11 @@ from windrow.aggregates.state_rule import (
     COUNT,
     Array,
     Finished,
+    Groups,
     Int64Array,
     Mask,
-    Rows,
     State,
     StateRule,
-    count_there,
     counted,
     values_there,
     writable,
@@ -62,6 +61,7 @@ class CountRule(StateRule):
     """How many values are present, whatever they are."""
 
     why = "values are counted"
+    by_runs = True
 
     def parts(self, types: Sequence[DataType]) -> dict[str, DataType]:
         return {}
@@ -69,8 +69,8 @@ class CountRule(StateRule):
     def of_values(self, arguments: Sequence[Array], present: Mask | None = None) -> State:
         return {COUNT: values_there(arguments, present).astype(np.int64)}
 
-    def reduce(self, rows: Rows) -> State:
-        return {COUNT: count_there(rows.there(), rows.starts)}
+    def reduce(self, rows: Groups) -> State:
+        return {COUNT: rows.count_there(rows.there())}
 
     def merge(self, one: State, other: State) -> State:
         return {COUNT: counted(one, other, 1)}
@@ -117,6 +117,7 @@ class SumRule(StateRule):
     """An aggregate of sums of products of its arguments. ``least`` is how many values make a result."""
 
     why = "sums are kept to 32 digits, with a bound on their error"
+    by_runs = True
 
     terms: tuple[Term, ...]
     finish_sums: FinishSums
@@ -129,19 +130,21 @@ class SumRule(StateRule):
         kinds = dict.fromkeys(PARTS, "float64") | {"plus": "int64", "minus": "int64"}
         return {_name(term, part): TYPES[kind] for term in self.terms for part, kind in kinds.items()}
 
-    def reduce(self, rows: Rows) -> State:
-        from windrow.kernels.states.sums import fold_products, fold_values
-
-        there, starts = rows.there(), writable(rows.starts)
+    def reduce(self, rows: Groups) -> State:
+        there = rows.there()
         reals = [writable(np.asarray(values, np.float64)) for values in rows.arguments]
-        state: dict[str, Array] = {COUNT: count_there(there, starts)}
-        for term in self.terms:
-            sums, infinities = np.zeros((len(PARTS), rows.groups)), np.zeros((2, rows.groups), np.int64)
-            if sum(term) == 1:
-                fold_values(reals[term.index(1)], there, starts, sums, infinities)
-            else:
-                fold_products(reals[0], reals[-1], np.array([*term, 0][:2]), there, starts, sums, infinities)
-            named = zip((*PARTS, "plus", "minus"), (*sums, *infinities), strict=True)
+        if not there.all():
+            reals = [np.where(there, values, 0.0) for values in reals]
+        room = [(np.zeros((len(PARTS), rows.groups)), np.zeros((2, rows.groups), np.int64)) for _ in self.terms]
+        for begin, end, starts, stops in rows.ranges():
+            for term, (sums, infinities) in zip(self.terms, room, strict=True):
+                # Parts of groups are next to one another in memory for as long as they are folded.
+                some, boundless = np.zeros((len(PARTS), end - begin)), np.zeros((2, end - begin), np.int64)
+                _fold(term, reals, there, (starts, stops), (some, boundless))
+                sums[:, begin:end], infinities[:, begin:end] = some, boundless
+        state: dict[str, Array] = {COUNT: rows.count_there(there)}
+        for term, found in zip(self.terms, room, strict=True):
+            named = zip((*PARTS, "plus", "minus"), (*found[0], *found[1]), strict=True)
             state |= {_name(term, part): values for part, values in named}
         return state
 
@@ -173,6 +176,17 @@ class SumRule(StateRule):
             values, missing, doubtful = self.finish_sums(counts, sums)
         lacking = counts < self.least
         return Finished(values, missing | lacking, doubtful & ~lacking)
+
+
+def _fold(
+    term: Term, reals: Sequence[Float64Array], there: Mask, rows: tuple[Array, Array], room: tuple[Array, Array]
+) -> None:
+    from windrow.kernels.states.sums import fold_products, fold_values
+
+    if sum(term) == 1:
+        fold_values(reals[term.index(1)], there, *rows, *room)
+    else:
+        fold_products(reals[0], reals[-1], np.array([*term, 0][:2]), there, *rows, *room)
 
 
 def _name(term: Term, part: str) -> str:
@@ -252,6 +266,7 @@ class WholeSumRule(StateRule):
 
     averages: bool
     why = "sums of whole numbers are kept exactly, in 96 bits"
+    by_runs = True
 
     @property
     def units(self) -> tuple[StateRule, ...]:
@@ -260,13 +275,14 @@ class WholeSumRule(StateRule):
     def parts(self, types: Sequence[DataType]) -> dict[str, DataType]:
         return {"upper": TYPES["int64"], "lower": TYPES["int64"]}
 
-    def reduce(self, rows: Rows) -> State:
+    def reduce(self, rows: Groups) -> State:
         from windrow.kernels.states.sums import fold_whole
 
-        there, starts = rows.there(), writable(rows.starts)
+        there, values = rows.there(), writable(_wide(rows.arguments[0]))
         upper, lower = np.zeros(rows.groups, np.int64), np.zeros(rows.groups, np.int64)
-        fold_whole(writable(_wide(rows.arguments[0])), there, starts, upper, lower)
-        return {COUNT: count_there(there, starts), "upper": upper, "lower": lower}
+        for begin, end, starts, stops in rows.ranges():
+            fold_whole(values, there, starts, stops, upper[begin:end], lower[begin:end])
+        return {COUNT: rows.count_there(there), "upper": upper, "lower": lower}
 
     def of_values(self, arguments: Sequence[Array], present: Mask | None = None) -> State:
         wide = _wide(arguments[0])

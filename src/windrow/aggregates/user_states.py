@@ -25,6 +25,7 @@ class UserRule(StateRule):
     functions: StateFunctions
     result: DataType
     fields: tuple[DataType, ...]
+    adds_up = False
     why = "the state is kept; values are added to it and removed from it, exactly as the aggregate declares"
 
     @property

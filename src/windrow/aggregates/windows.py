@@ -135,6 +135,7 @@ class Evaluation:
     )
     out: Array | None = None  # where results may be written, if there is but one aggregate
     strategy: str = AUTO  # forces one under method auto
+    swept: int | None = None  # forces the axis of the sweep under method incremental
     _outcomes: dict[tuple[object, ...], Outcome] = field(default_factory=dict)
     _coded: dict[str, tuple[Column, Array]] = field(default_factory=dict)
     _sums: dict[tuple[object, ...], Float64Array] = field(default_factory=dict)
@@ -251,6 +252,10 @@ class Evaluation:
 
     def _run(self, operation: str, column: Column, ranks: RankTable | None, asked: Asked) -> Outcome:
         work = (operation, column.values, column.present, self.sweeps, ranks)
+        if self.swept is not None:
+            from windrow.kernels.papers.incremental import incremental_windows
+
+            return incremental_windows(*work, self.swept)
         if self.method == "auto":
             from windrow.kernels.windows import compute_windows
 
@@ -262,7 +267,8 @@ class Evaluation:
 
         refuse_strategy(self.strategy, aggregate)
         user = aggregate.user
-        found = user_windows(user.functions, column.values, column.present, self.sweeps, user.result.dtype, self.method)
+        work = (user.functions, column.values, column.present, self.sweeps, user.result.dtype)
+        found = user_windows(*work, self.method, self.swept)
         return Outcome(np.zeros(0), *found)
 
     def _of_strings(self, aggregate: Aggregate, column: Column) -> Result:

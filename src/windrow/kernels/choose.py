@@ -159,6 +159,13 @@ def check_strategy(method: str, strategy: str, known: Iterable[str]) -> None:
         raise DataError("a strategy can be asked for under method auto only", got=got, hint="Give one of the two")
 
 
+def check_sweep(method: str, strategy: str, sweep: object) -> None:
+    """Refuse to force the axis of a sweep where nothing sweeps along one: only the incremental method does."""
+    if sweep is not None and (method not in (AUTO, "incremental") or strategy != AUTO):
+        got = f"sweep={sweep!r} and " + (f"strategy={strategy!r}" if strategy != AUTO else f"method={method!r}")
+        raise DataError("only the incremental method sweeps along one dimension", got=got, hint="Give sweep alone")
+
+
 def _weigh(chain: Sequence[Strategy[Problem]], problem: Problem) -> list[Candidate[Problem]]:
     """Every strategy of a chain, in its order, but those that could not win any more are not asked for their cost."""
     found: list[Candidate[Problem]] = []

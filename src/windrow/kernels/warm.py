@@ -52,7 +52,17 @@ def warm(progress: Progress | None = None, processes: int = 1) -> int:
 
 
 def _jobs() -> list[Job]:
-    return [*_scans(), *_selections(), *_networks(), *_simple_methods(), *_shapes(), *_frames(), *_joins(), *_states()]
+    return [
+        *_scans(),
+        *_selections(),
+        *_networks(),
+        *_simple_methods(),
+        *_shapes(),
+        *_frames(),
+        *_joins(),
+        *_states(),
+        *_folds(),
+    ]
 
 
 def _warm_in(processes: int, jobs: Sequence[Job], progress: Progress | None) -> None:
@@ -274,30 +284,31 @@ def _states() -> Iterator[Job]:
     from windrow.kernels.states.extremes import find_largest, find_smallest
     from windrow.kernels.states.sums import count_groups, fold_products, fold_values, fold_whole
 
-    starts, there = np.arange(0, SIDE + 1, 2), np.ones(SIDE, bool)
+    ends, there = np.arange(0, SIDE + 1, 2), np.ones(SIDE, bool)
+    starts, stops = ends[None, :-1].copy(), ends[None, 1:].copy()
 
     def whole() -> Any:
-        return np.zeros(len(starts) - 1, np.int64)
+        return np.zeros(len(ends) - 1, np.int64)
 
     def sums() -> None:
         values, room, infinities = (
             np.ones(SIDE),
-            np.zeros((5, len(starts) - 1)),
-            np.zeros((2, len(starts) - 1), np.int64),
+            np.zeros((5, len(ends) - 1)),
+            np.zeros((2, len(ends) - 1), np.int64),
         )
-        count_groups(there, starts, whole())
-        fold_values(values, there, starts, room, infinities)
-        fold_products(values, values, np.array([1, 1]), there, starts, room, infinities)
+        count_groups(there, starts, stops, whole())
+        fold_values(values, there, starts, stops, room, infinities)
+        fold_products(values, values, np.array([1, 1]), there, starts, stops, room, infinities)
         for dtype in ("int64", "uint64"):
-            fold_whole(np.ones(SIDE, dtype), there, starts, whole(), whole())
+            fold_whole(np.ones(SIDE, dtype), there, starts, stops, whole(), whole())
 
     def order(dtype: str) -> Callable[[], object]:
         def run() -> None:
             values = np.arange(SIDE).astype(dtype)
             for find in (find_smallest, find_largest):
-                find(values, there, starts, whole(), whole())
-            brackets = Brackets(np.zeros((len(starts) - 1, 16), dtype), whole(), whole(), whole())
-            moving = Moving(values, starts[:-1].copy(), starts[1:].copy())
+                find(values, there, starts, stops, whole(), whole())
+            brackets = Brackets(np.zeros((len(ends) - 1, 16), dtype), whole(), whole(), whole())
+            moving = Moving(values, ends[:-1].copy(), ends[1:].copy())
             enter_values(brackets, moving, 0.5)
             leave_values(brackets, moving)
 
@@ -306,3 +317,49 @@ def _states() -> Iterator[Job]:
     yield Job("states of sums", sums)
     for dtype in ("float64", "int64"):
         yield Job(f"states of extremes and order statistics, {dtype}", order(dtype))
+
+
+def _folds() -> Iterator[Job]:
+    """Totals of what is decoded: counts, sums, moments and extremes."""
+    from windrow.kernels.folds.extremes import KeyRule, fold_extremes
+    from windrow.kernels.folds.lanes import fold_counts, fold_moments, fold_sums, fold_whole_sums
+
+    one, none = np.zeros(1, np.int64), np.zeros(0, np.uint8)
+    lanes = (one, one, np.array([0, SIDE]), one)
+
+    def job(dtype: str) -> Job:
+        def run() -> None:
+            values = _values(1, dtype)
+            sums = np.zeros((4, 1)) if values.dtype.kind == "f" else np.zeros((4, 1), np.int64)
+            if values.dtype.kind == "f":
+                fold_sums(values, none, *lanes, False, one.copy(), *sums[:2])
+            else:
+                fold_whole_sums(values, none, *lanes, one.copy(), *sums[:2])
+            fold_counts(values, none, *lanes, one.copy())
+            fold_moments(values, none, *lanes, one.copy(), *np.zeros((4, 1)))
+            rule = KeyRule(values.dtype, True)
+            best = np.full(1, rule.lowest, rule.key_dtype)
+            bits = values.view(rule.key_dtype)
+            seen = np.zeros(1, np.uint8)
+            fold_extremes(bits, none, *lanes, rule.infinity, rule.first_bit, rule.flip, seen, best)
+
+        return Job(f"totals, {dtype}", run)
+
+    for dtype in (*TYPES, "int32"):
+        yield job(dtype)
+    yield Job("totals, cells", lambda: fold_counts(np.ones(SIDE, np.uint8), none, *lanes, one.copy()))
+    yield Job("totals, cells that lie anywhere", _cell_folds)
+
+
+def _cell_folds() -> None:
+    from windrow.kernels.folds import cells
+
+    groups, none, counts = np.zeros(SIDE, np.int64), np.zeros(0, np.uint8), np.zeros(1, np.int64)
+    cells.add_places(groups.copy(), 0, 1, 1, groups)
+    cells.add_known_places(groups.copy(), 0, np.zeros(1, np.int64), groups)
+    cells.count_cells(none, groups, counts)
+    for dtype in (*TYPES, "int32"):
+        values = _values(1, dtype)
+        sums = np.zeros((2, 1), np.float64 if values.dtype.kind == "f" else np.int64)
+        add = cells.sum_cells if values.dtype.kind == "f" else cells.sum_whole_cells
+        add(values, none, groups, counts, *sums)

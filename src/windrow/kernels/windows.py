@@ -70,7 +70,7 @@ def _run_counters(problem: WindowProblem, values: Array, present: Mask | None, o
 def _run_incremental(problem: WindowProblem, values: Array, present: Mask | None, out: Array | None) -> Outcome:
     from windrow.kernels.papers.incremental import incremental_windows
 
-    return incremental_windows(problem.operation, values, present, problem.sweeps, problem.ranks)
+    return incremental_windows(problem.operation, values, present, problem.sweeps, problem.ranks, problem.forced)
 
 
 def _run_naive(problem: WindowProblem, values: Array, present: Mask | None, out: Array | None) -> Outcome:
@@ -183,13 +183,14 @@ def choose_windows(
     sweeps: Sequence[AnySweep],
     ranks: RankTable | None = None,
     strategy: str = AUTO,
+    forced: int | None = None,
 ) -> WindowChoice:
-    """What ``compute_windows`` would do, which the next call alike need not find out again."""
-    key = _key(operation, shape, dtype, sweeps, ranks, strategy)
+    """What ``compute_windows`` would do, which the next call alike need not find out again; ``forced`` is an axis."""
+    key = _key(operation, shape, dtype, sweeps, ranks, strategy) if forced is None else None
     known = None if key is None else _KNOWN.get(key)
     if known is not None:
         return known
-    choice = choose(CHAINS[operation], window_problem(operation, shape, dtype, sweeps, ranks), strategy)
+    choice = choose(CHAINS[operation], window_problem(operation, shape, dtype, sweeps, ranks, forced), strategy)
     if key is not None and not choice.cost.compiling:  # once it is compiled, it is worth another look
         if len(_KNOWN) >= REMEMBERED:
             _KNOWN.clear()

@@ -96,7 +96,12 @@ class ChunkGrid:
         """The row-major position of each cell inside its chunk."""
         result = np.zeros(len(coordinates[0]) if coordinates else 0, np.int64)
         for cells, lo, size in zip(coordinates, self.lo, self.chunk, strict=True):
-            result = result * size + (np.asarray(cells, np.int64) - lo) % size
+            steps = np.asarray(cells, np.int64) - lo
+            before = steps // size  # quicker than a remainder
+            before *= size
+            steps -= before
+            result *= size
+            result += steps
         return result
 
     def key_box(self, box: Box) -> Box:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
+import numpy as np
 import numpy.typing as npt
 
 from windrow.model.box import Box
@@ -97,6 +98,15 @@ class ComputedCells(CellSource, Protocol):
 
     def within(self, results: Box) -> ComputedCells:
         """The same, as far as a box needs it."""
+        ...
+
+
+@runtime_checkable
+class ChunkedCells(ComputedCells, Protocol):
+    """Sparse data that knows chunks: those that nobody asks for need not be read, wherever they lie."""
+
+    def in_chunks(self, ordinals: npt.NDArray[np.int64]) -> ComputedCells:
+        """The same without the cells of other chunks than these, which are ascending."""
         ...
 
 

@@ -110,3 +110,28 @@ def count_larger(
         return context.get_dummy_value()
 
     return types.void(came, left, one, other, types.int64, counts, *[types.int64] * 3), generate
+
+
+@step
+def count_larger_each(
+    typing: Any, came: Any, left: Any, one: Any, other: Any, place: Any, counts: Any, value: Any, lower: Any, upper: Any
+) -> Any:
+    """The same where each window has numbers of its own, in lanes as the rows are."""
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        places, (came, left, one, other) = _step(context, builder, signature, args)
+        lower, upper = (
+            load_vector(builder, pointer_to(context, builder, signature.args[k], args[k], args[4]), came.type)
+            for k in (7, 8)
+        )
+        for each in range(GROUP):
+            value = _everywhere(builder, builder.add(args[6], args[6].type(each)), came.type)
+            masks = (builder.icmp_signed(">", row, value) for row in (came, left))
+            count = _moved(context, builder, signature, args, each, *masks)
+            one = builder.sub(one, builder.sext(builder.icmp_signed(">", count, lower), one.type))
+            other = builder.sub(other, builder.sext(builder.icmp_signed(">", count, upper), other.type))
+        store_vector(builder, one, places[2])
+        store_vector(builder, other, places[3])
+        return context.get_dummy_value()
+
+    return types.void(came, left, one, other, types.int64, counts, types.int64, lower, upper), generate

@@ -45,6 +45,13 @@ def inner(function: Callable[..., Any]) -> Callable[..., Any]:
     return result
 
 
+def reordering(function: Callable[..., Any]) -> Callable[..., Any]:
+    """As ``inner``, for additions whose order may be what suits the machine: always the same one on one machine."""
+    options = {"nogil": True, "no_cpython_wrapper": True, "no_cfunc_wrapper": True, "fastmath": {"reassoc"}}
+    result: Callable[..., Any] = native.njit(**options)(function)
+    return result
+
+
 def overload(function: Callable[..., Any], **options: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Gives a plain function a version for each kind of argument in compiled code."""
     result: Callable[[Callable[..., Any]], Callable[..., Any]] = native_extending.overload(function, **options)

@@ -31,6 +31,7 @@ class WindowProblem:
     dtype: np.dtype[Any]
     sweeps: tuple[AnySweep, ...]
     ranks: RankTable | None = None
+    forced: int | None = None  # the axis to sweep along, if it is not to be the best one
 
     def __str__(self) -> str:
         return f"{operation_text(self.operation)} over windows of {'×'.join(map(str, self.widths))} cells"
@@ -66,8 +67,8 @@ class WindowProblem:
 
     @cached_property
     def swept(self) -> int:
-        """The axis along which moving saves most."""
-        return sweep_axis(self.shape, self.sweeps)
+        """The axis along which windows move: the one along which that saves most, unless another is forced."""
+        return sweep_axis(self.shape, self.sweeps) if self.forced is None else self.forced
 
     @cached_property
     def section(self) -> int:
@@ -89,9 +90,14 @@ class WindowProblem:
 
 
 def window_problem(
-    operation: str, shape: Sequence[int], dtype: Any, sweeps: Sequence[AnySweep], ranks: RankTable | None = None
+    operation: str,
+    shape: Sequence[int],
+    dtype: Any,
+    sweeps: Sequence[AnySweep],
+    ranks: RankTable | None = None,
+    forced: int | None = None,
 ) -> WindowProblem:
-    return WindowProblem(operation, tuple(shape), np.dtype(dtype), tuple(sweeps), ranks)
+    return WindowProblem(operation, tuple(shape), np.dtype(dtype), tuple(sweeps), ranks, forced)
 
 
 def _covered(extent: int, sweep: AnySweep) -> int:

@@ -6,7 +6,7 @@ Every order statistic of SPEC section 3 is such a table, so that one kernel serv
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, NamedTuple
 
@@ -43,6 +43,13 @@ class RankTable:
         """The weights of frames that have so many values."""
         return self.weight if self.each else self.weight[counts]
 
+    def part(self, first: int, last: int) -> RankTable:
+        """The table for some of the frames, which is the same unless each has its own entry."""
+        if not self.each:
+            return self
+        some = slice(first, last)
+        return replace(self, lower=self.lower[some], upper=self.upper[some], weight=self.weight[some])
+
     def picking(self, ranks: npt.NDArray[np.int32]) -> RankTable:
         """The table that picks ``ranks`` and does not interpolate."""
         return RankTable(ranks, ranks, np.zeros(len(ranks)), self.slope, each=self.each)
@@ -64,8 +71,8 @@ FINE, MARGIN = 2.0**20, 8.0
 class RanksAt(NamedTuple):
     """The two ranks that answer for some numbers of values, and how far the answer lies from the lower to the upper."""
 
-    lower: npt.NDArray[np.int64]
-    upper: npt.NDArray[np.int64]
+    lower: npt.NDArray[np.signedinteger[Any]]
+    upper: npt.NDArray[np.signedinteger[Any]]
     weight: npt.NDArray[np.float64]
 
 
@@ -80,6 +87,9 @@ class RankRule:
     limit: int
     lowest: Callable[[npt.NDArray[Any], Fraction | Shares], npt.NDArray[Any]]
     interpolates: bool = False
+    fewer: int = 0
+    less: int = 0
+    """``lowest`` in numbers: max(0, N - fewer) times the share, minus less, and no more than the last rank."""
 
     def table(self, parameter: Number, most: int) -> RankTable:
         """The ranks for all numbers of values up to ``most``."""
@@ -96,7 +106,7 @@ class RankRule:
 
     def each(self, parameters: npt.NDArray[np.float64], counts: npt.NDArray[np.int64]) -> RankTable:
         """The ranks of frames that have a parameter each, and so many values."""
-        self._check_each(parameters)
+        self.check_each(parameters)
         whole = np.rint(parameters * DECIMAL)
         short = whole / DECIMAL == parameters
         if short.all():
@@ -124,13 +134,24 @@ class RankRule:
         place = self.lowest(counts, shares)
         found = self._divide(place, FINE)
         rest = place - np.floor(place / FINE) * FINE
-        for row in np.flatnonzero(wanted & ((rest < MARGIN) | (rest > FINE - MARGIN))):
+        doubts = np.flatnonzero(wanted & ((rest < MARGIN) | (rest > FINE - MARGIN)))
+        self.make_exact(found, parameters, counts, doubts)
+        return found
+
+    def make_exact(
+        self,
+        found: RanksAt,
+        parameters: npt.NDArray[np.float64],
+        counts: npt.NDArray[np.int64],
+        rows: npt.NDArray[np.intp],
+    ) -> None:
+        """Work the ranks of some frames out without rounding."""
+        for row in rows:
             exact = self._ranks(counts[row : row + 1], self._share(float(parameters[row])))
             for side, better in zip(found, exact, strict=True):
                 side[row] = max(better[0], 0)
-        return found
 
-    def _check_each(self, parameters: npt.NDArray[np.float64]) -> None:
+    def check_each(self, parameters: npt.NDArray[np.float64]) -> None:
         wrong = np.flatnonzero(~((parameters >= 0) & (parameters <= self.limit)))
         if len(wrong):
             raise DataError(
@@ -164,9 +185,9 @@ class RankRule:
 
 
 PERCENTILE = RankRule("percentile", 100, lambda n, q: np.minimum(n * q.numerator, (n - 1) * q.denominator))
-DISC = RankRule("quantile_disc", 1, lambda n, q: n * q.numerator - 1)
-CONT = RankRule("quantile_cont", 1, lambda n, q: np.maximum(n - 1, 0) * q.numerator, interpolates=True)
-INDEX = RankRule("quantile_index", 1, lambda n, q: np.maximum(n - 1, 0) * q.numerator)
+DISC = RankRule("quantile_disc", 1, lambda n, q: n * q.numerator - 1, less=1)
+CONT = RankRule("quantile_cont", 1, lambda n, q: np.maximum(n - 1, 0) * q.numerator, interpolates=True, fewer=1)
+INDEX = RankRule("quantile_index", 1, lambda n, q: np.maximum(n - 1, 0) * q.numerator, fewer=1)
 
 
 def percentile_ranks(percent: Number, most: int) -> RankTable:

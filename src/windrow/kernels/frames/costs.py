@@ -208,8 +208,9 @@ def ranked_rows(problem: FrameProblem, shifted: float) -> float:
 
 SELECT_COUNTED, SELECT_COUNTED_ANYHOW, SELECT_WALKED = Rate(1e4, 9.0, 2.5), Rate(1e4, 20.0, 8.0), 1.0
 BITSET = Rate(1e4, 25.0, 3.0)
-WANDERED = 0.7
-"""A counter, or 64 bits, that a walk passes because the wanted rank is another one."""
+WANDERED, WANDERED_FRAME = 0.7, 10.0
+"""A counter, or 64 bits, that a walk passes because the wanted rank is another one; and to begin such a walk."""
+ORDERED, ORDERED_MOVE, ORDERED_ROW = Rate(1e4, 6.0, 0.0), 2.0, 0.25
 WAVELET_BUILT, WAVELET_FRAME, WAVELET_LEVEL = 6.0, 60.0, 10.0
 
 
@@ -224,8 +225,17 @@ def select_counters_cost(problem: FrameProblem) -> Cost:
 def bitset_cost(problem: FrameProblem) -> Cost:
     path = problem.expected
     work = BITSET.of(problem.spans.count, path.moves)
-    walked = problem.spans.count * _block_rows(problem) / 64 * WANDERED * problem.wander
+    words = _block_rows(problem) / 64
+    walked = 0.0
+    if problem.ranks is not None and problem.ranks.each:
+        walked = problem.spans.count * (WANDERED_FRAME + WANDERED * math.sqrt(words))
     return Cost(work.nanoseconds + walked + ordering(problem) + ranked_rows(problem, path.shifted) * RANKED_ROW)
+
+
+def ordered_cost(problem: FrameProblem) -> Cost:
+    """Each row that comes or goes is compared with all others of its frame, and moves some of them."""
+    moved = ORDERED_MOVE + ORDERED_ROW * problem.spans.most
+    return Cost(ORDERED.of(problem.spans.count, 0).nanoseconds + problem.spans.survey.moves * moved)
 
 
 def _block_rows(problem: FrameProblem) -> int:

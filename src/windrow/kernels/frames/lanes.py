@@ -13,7 +13,15 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from windrow.kernels.compiler.counting_lanes import BLOCK, GROUP, LANES, count_equal, count_larger, turn
+from windrow.kernels.compiler.counting_lanes import (
+    BLOCK,
+    GROUP,
+    LANES,
+    count_equal,
+    count_larger,
+    count_larger_each,
+    turn,
+)
 from windrow.kernels.compiler.jit import inner, kernel
 from windrow.kernels.contract.ranks import RankTable
 from windrow.kernels.frames.spans import Spans
@@ -68,6 +76,11 @@ def lane_modes(values: Array, low: int, span: int, width: int, modes: Array) -> 
 
 def lane_select(values: Array, low: int, span: int, width: int, ranks: RankTable, out: Array) -> None:
     """The order statistic of the same windows: values, or floats if ``ranks`` interpolates."""
+    if ranks.each:
+        _select_each(
+            values, low, span, width, ranks.lower, ranks.upper, ranks.weight, ranks.interpolates, _room(width), out
+        )
+        return
     lower, upper = int(ranks.lower[width]), int(ranks.upper[width])
     weight = float(ranks.weight[width])
     _select(values, low, span, width, lower, upper, weight, ranks.interpolates, _room(width), out)
@@ -115,6 +128,50 @@ def _select(
         _unload(one, steps, room.rows)
         _unload(other, steps, came)
         _put(room.rows, came, low, weight, interpolates, out[start : start + steps * LANES])
+
+
+@kernel
+def _select_each(
+    values: Array, low: int, span: int, width: int, lower: Array, upper: Array, weight: Array, interpolates: bool,
+    room: Room, out: Array,
+) -> None:  # fmt: skip
+    """As ``_select``, with the ranks of each window."""
+    came, left, one, other, counts = room.came, room.left, room.one, room.other, room.counts
+    below, further = np.empty_like(one), np.zeros_like(one)
+    for start in range(0, len(out), LANES * STEPS):
+        steps = _steps(len(out) - start)
+        _load(values[start:], low, width, steps, room.codes, came, left, counts, room.least)
+        _count_larger_first(counts, room.least)
+        one[: steps * LANES] = 0
+        other[: steps * LANES] = 0
+        _load_ranks(lower[start:], room.least + width - 1, steps, room.rows, below)
+        if interpolates:
+            _load_ranks(upper[start:], room.least + width - 1, steps, room.rows, further)
+        for value in range(0, span, GROUP):
+            for place in range(0, steps * LANES, LANES):
+                count_larger_each(came, left, one, other, place, counts, value, below, further)
+        _unload(one, steps, room.rows)
+        if interpolates:
+            _unload(other, steps, came)
+        for k in range(min(steps * LANES, len(out) - start)):
+            value = low + np.int64(room.rows[k])
+            if interpolates:
+                found = np.float64(value)
+                out[start + k] = found + weight[start + k] * (np.float64(low + np.int64(came[k])) - found)
+            else:
+                out[start + k] = value
+
+
+@inner
+def _load_ranks(ranks: Array, most: int, steps: int, rows: Array, lanes: Array) -> None:
+    """How many rows may be larger than the value of each window's rank, in lanes."""
+    there = min(steps * LANES, len(ranks))
+    for k in range(there):
+        rows[k] = most - np.int64(ranks[k])
+    rows[there : steps * LANES] = most
+    for lane in range(0, LANES, BLOCK):
+        for k in range(0, steps, BLOCK):
+            turn(rows, lane * steps + k, steps, lanes, k * LANES + lane, LANES)
 
 
 @inner

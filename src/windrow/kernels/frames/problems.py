@@ -25,6 +25,8 @@ Array = npt.NDArray[Any]
 
 NEAR = 4
 """Rows that frames which slide as they come are moved by."""
+SEEN = 1 << 12
+"""Frames before and after the middle one whose ranks tell how far ranks move."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,7 +88,9 @@ class FrameProblem:
         """How far the wanted rank moves from frame to frame, as a share of the longest one, if fractions vary."""
         if self.ranks is None or not self.ranks.each or len(self.ranks.lower) < 2:
             return 0.0
-        return float(np.abs(np.diff(self.ranks.lower)).mean()) / max(1, self.spans.most)
+        middle = len(self.ranks.lower) // 2
+        some = self.ranks.lower[max(0, middle - SEEN) : middle + SEEN]
+        return float(np.abs(np.diff(some)).mean()) / max(1, self.spans.most)
 
     @cached_property
     def total(self) -> int:

@@ -37,11 +37,12 @@ def select_by_keys(way: Callable[[Array, RankTable], Array], values: Array, span
 def select_side_by_side(values: Array, close: tuple[int, int], spans: Spans, ranks: RankTable) -> Array:
     """Whole windows side by side, and one after the other those that are cut off at either end."""
     out = np.empty(spans.count, np.float64 if ranks.interpolates else np.int64)
-    bits, tables = values.view(np.int64), rank_arrays(ranks)
+    bits = values.view(np.int64)
     start, stop = spans.offsets or (0, 0)
     first, last = find_uncut(spans)
-    lane_select(bits[first + start :], *close, stop - start + 1, ranks, out[first:last])
+    lane_select(bits[first + start :], *close, stop - start + 1, ranks.part(first, last), out[first:last])
     for part in (slice(0, first), slice(last, spans.count)):
+        tables = rank_arrays(ranks.part(part.start, part.stop))
         _slide_one(bits, *close, *spans.one_range(part.start), *tables, ranks.interpolates, out[part])
     return out if ranks.interpolates else out.view(values.dtype)
 

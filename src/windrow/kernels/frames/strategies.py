@@ -232,7 +232,7 @@ def _if_select_windows(problem: FrameProblem) -> Obstacle:
 def _if_select_lanes(problem: FrameProblem) -> Obstacle:
     from windrow.kernels.frames.lanes import exact_lanes
 
-    obstacle = _if_one_fraction(problem) or _if_lanes(problem)
+    obstacle = _if_lanes(problem)
     if obstacle is None and not exact_lanes(_close(problem)[0]):
         return "values are too large to be added as floats"
     return obstacle
@@ -262,6 +262,24 @@ def _run_bitset(problem: FrameProblem) -> Outcome:
 
     def way(keys: Array, ranks: RankTable) -> Array:
         return bitset_select(keys, problem.spans, problem.path.order, ranks)
+
+    return _as_outcome(select_by_keys(way, problem.values, problem.spans, _ranks(problem)))
+
+
+def _if_ordered(problem: FrameProblem) -> Obstacle:
+    from windrow.kernels.frames.ordered import LONGEST
+
+    if problem.spans.most > LONGEST:
+        return f"frames have more than {LONGEST} rows"
+    return _if_whole(problem)
+
+
+def _run_ordered(problem: FrameProblem) -> Outcome:
+    from windrow.kernels.frames.ordered import ordered_select
+    from windrow.kernels.frames.quantiles import select_by_keys
+
+    def way(keys: Array, ranks: RankTable) -> Array:
+        return ordered_select(keys, problem.spans, ranks)
 
     return _as_outcome(select_by_keys(way, problem.values, problem.spans, _ranks(problem)))
 
@@ -364,6 +382,7 @@ _SELECT: tuple[FrameStrategy, ...] = (
         "counters", "counters, and a walk from the last answer", _if_close, costs.select_counters_cost,
         _run_select_counters,
     ),
+    Strategy("ordered", "the values of a frame in order", _if_ordered, costs.ordered_cost, _run_ordered),
     Strategy("bitset", "ranks of a block as a set of bits that moves along", _always, costs.bitset_cost, _run_bitset),
     Strategy("wavelet", "wavelet matrix over the ranks of a block", _always, costs.wavelet_cost, _run_wavelet),
     _incremental(select_by_paper("replace")),

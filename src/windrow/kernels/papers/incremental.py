@@ -34,12 +34,13 @@ def incremental_windows(
     present: npt.NDArray[np.bool_] | None,
     sweeps: Sequence[AnySweep],
     ranks: RankTable | None = None,
+    swept: int | None = None,
 ) -> Outcome:
-    """As ``naive_windows``, by the incremental algorithm."""
+    """As ``naive_windows``, by the incremental algorithm; ``swept`` forces the axis along which windows move."""
     flat, there = prepared(values, present)
     shape = tuple(sweep.count for sweep in sweeps)
     reals, exact, counts = (np.zeros(shape, kind) for kind in (np.float64, flat.dtype, np.int64))
-    path = path_of(values.shape, sweeps)
+    path = path_of(values.shape, sweeps, swept)
     cells = max(1, most_cells(values.shape, sweeps))
     units = values.shape[path.axis] + 1
     arguments = (flat, there, path, Results(reals.reshape(-1), exact.reshape(-1), counts.reshape(-1)))

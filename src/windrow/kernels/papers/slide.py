@@ -46,9 +46,9 @@ class Path(NamedTuple):
     offsets: npt.NDArray[np.int64]  # room for the cells of a unit
 
 
-def path_of(shape: Sequence[int], sweeps: Sequence[AnySweep]) -> Path:
-    """The path along the axis with the widest window (002 §4.3)."""
-    axis = sweep_axis(shape, sweeps)
+def path_of(shape: Sequence[int], sweeps: Sequence[AnySweep], forced: int | None = None) -> Path:
+    """The path along the axis with the widest window (002 §4.3), or along the one that is forced."""
+    axis = sweep_axis(shape, sweeps) if forced is None else forced
     widths = [min(extent, sweep.width) for extent, sweep in zip(shape, sweeps, strict=True)]
     cells = math.prod(max(0, width) for other, width in enumerate(widths) if other != axis)
     return Path(geometry(shape, sweeps), axis, np.zeros(max(1, cells), np.int64))

@@ -2,20 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from windrow.kernels.compiler.jit import kernel
+from windrow.kernels.contract.listing import in_shares
 from windrow.kernels.contract.outcomes import NO_VALUES, Outcome, prepared
 from windrow.kernels.sparse.band_extremes import Extremes
 from windrow.kernels.sparse.band_few import FewValues
 from windrow.kernels.sparse.band_totals import Totals, totals_of
-from windrow.kernels.sparse.places import Bands, Block, Int64Array, expected_pairs, walk
+from windrow.kernels.sparse.places import NO_SKIPS, Bands, Block, Int64Array, expected_pairs, walk
 
-__all__ = ["Bands", "Reduction", "count_bands", "list_bands", "present_before", "reduce_bands", "reduce_several"]
+__all__ = [
+    "Bands",
+    "Reduction",
+    "count_bands",
+    "list_bands",
+    "list_shares",
+    "present_before",
+    "reduce_bands",
+    "reduce_several",
+]
 
 Array = npt.NDArray[Any]
 Mask = npt.NDArray[np.bool_]
@@ -60,6 +70,27 @@ def list_bands(right: Int64Array, bands: Bands, counts: Int64Array) -> Int64Arra
         own = slice(block.begin, block.end)
         _list(block.starts, block.stops, block.skip, ends[own] - counts[own], places)
     return places
+
+
+class Met(NamedTuple):
+    """What the left cells from ``begin`` to before ``end`` meet: how many each, and the places of all in order."""
+
+    begin: int
+    end: int
+    counts: Int64Array
+    places: Int64Array
+
+
+def list_shares(right: Int64Array, bands: Bands) -> Iterator[Met]:
+    """As ``list_bands``, in one walk and as much at a time as memory should hold."""
+    for block in walk(right, bands):
+        sizes = np.subtract(block.stops, block.starts, dtype=np.int64).sum(0)
+        for begin, end in in_shares(sizes):
+            counts = sizes[begin:end]
+            places = np.empty(int(counts.sum()), np.int64)
+            runs = block.starts[:, begin:end], block.stops[:, begin:end]
+            _list(*runs, NO_SKIPS, np.cumsum(counts) - counts, places)
+            yield Met(block.begin + begin, block.begin + end, counts, places)
 
 
 def reduce_bands(operation: str, values: Array, present: Mask | None, right: Int64Array, bands: Bands) -> Outcome:

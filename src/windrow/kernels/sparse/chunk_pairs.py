@@ -11,8 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from windrow.kernels.compiler.jit import kernel
-from windrow.kernels.contract.listing import in_shares
-from windrow.kernels.sparse.bands import Bands, count_bands, list_bands
+from windrow.kernels.sparse.bands import Bands, list_shares
 from windrow.kernels.sparse.keys import KeySpace, key_space
 from windrow.kernels.sparse.sorting import is_sorted, sort_keys
 
@@ -71,11 +70,9 @@ class ChunkIndex:
         right, order = self._sorted_keys(search)
         near, own = sort_keys(search.space.keys(search.first, len(lo[0])), search.space.bits)
         bands = Bands(near, near, *search.space.differences(*search.runs))
-        counts = count_bands(right, bands)
-        boxes, others = [], []
-        for begin, end in in_shares(counts):
-            places = list_bands(right, bands.part(begin, end), counts[begin:end])
-            box, other = np.repeat(own[begin:end], counts[begin:end]), places if order is None else order[places]
+        boxes, others = [own[:0]], [own[:0]]
+        for begin, end, counts, places in list_shares(right, bands):
+            box, other = np.repeat(own[begin:end], counts), places if order is None else order[places]
             kept = np.ones(len(box), bool)
             for axis in range(len(lo)):
                 _keep_meeting(box, other, lo[axis], hi[axis], chunks.lo[axis], chunks.hi[axis], kept)

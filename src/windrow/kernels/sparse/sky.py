@@ -107,23 +107,52 @@ def _half_widths(count: int, radius: float) -> Int64Array:
 
 def _side(ra: Array, dec: Array, count: int, widths: Int64Array | None) -> _Side:
     """Places in order; with half-widths, those close to 0 and 360 degrees also on the other side."""
-    ra, dec = np.asarray(ra, np.float64), np.asarray(dec, np.float64)
-    numbers = np.flatnonzero(np.isfinite(ra) & np.isfinite(dec)).astype(np.int64, copy=False)
-    east, north = np.mod(ra[numbers], 360.0), dec[numbers]
-    steps = np.minimum((east / 360.0 * _CIRCLE).astype(np.int64), _CIRCLE - 1)
-    band = np.clip(((north + 90.0) / 180.0 * count).astype(np.int64), 0, count - 1)
-    keys = band * _STRIDE + _CIRCLE + steps
+    ra, dec = np.ascontiguousarray(ra, np.float64), np.ascontiguousarray(dec, np.float64)
+    reach = np.full(count, -1, np.int64)
     if widths is not None:
         beside = np.pad(widths, 1, mode="edge")
-        reach = np.maximum(widths, np.maximum(beside[:-2], beside[2:]))[band]
-        low, high = np.flatnonzero(steps <= reach), np.flatnonzero(steps >= _CIRCLE - reach)
-        keys = np.concatenate([keys, keys[low] + _CIRCLE, keys[high] - _CIRCLE])
-        entered = np.concatenate([np.arange(len(numbers)), low, high])
-        numbers, east, north = numbers[entered], east[entered], north[entered]
+        reach = np.maximum(widths, np.maximum(beside[:-2], beside[2:]))
+    entries = _entries(ra, dec, reach, np.empty(0, np.int64), np.empty(0, np.int64))
+    keys, numbers = np.empty(entries, np.int64), np.empty(entries, np.int64)
+    _entries(ra, dec, reach, keys, numbers)
     keys, order = sort_keys(keys, (count * _STRIDE).bit_length())
-    angles = np.empty((len(order), 2))
-    angles[:, 0], angles[:, 1] = np.radians(east[order]), np.radians(north[order])
-    return _Side(keys, numbers[order], _vectors(angles), angles)
+    numbers = numbers[order]
+    angles = _angles(ra, dec, numbers)
+    return _Side(keys, numbers, _vectors(angles), angles)
+
+
+@inner
+def _turned(ra: float) -> float:
+    """A right ascension from 0 to 360 degrees; a division takes longer than all else that is done to a place."""
+    return ra if 0.0 <= ra < 360.0 else ra % 360.0
+
+
+@kernel
+def _entries(ra: Array, dec: Array, reach: Array, keys: Array, numbers: Array) -> int:
+    """Keys and numbers of places, those within reach of 0 and 360 degrees twice; how many, if there is no room yet."""
+    count, kept, entered = len(reach), len(keys) > 0, 0
+    for number in range(len(ra)):
+        if not (math.isfinite(ra[number]) and math.isfinite(dec[number])):
+            continue
+        step = min(np.int64(_turned(ra[number]) / 360.0 * _CIRCLE), np.int64(_CIRCLE - 1))
+        band = min(max(np.int64((dec[number] + 90.0) / 180.0 * count), np.int64(0)), np.int64(count - 1))
+        key = band * _STRIDE + _CIRCLE + step
+        for turn, is_near in ((0, True), (1, step <= reach[band]), (-1, step >= _CIRCLE - reach[band])):
+            if is_near:
+                if kept:
+                    keys[entered], numbers[entered] = key + turn * _CIRCLE, number
+                entered += 1
+    return entered
+
+
+@kernel
+def _angles(ra: Array, dec: Array, numbers: Array) -> Array:
+    """The angles of places in radians."""
+    angles = np.empty((len(numbers), 2))
+    for place in range(len(numbers)):
+        number = np.uint64(numbers[place])
+        angles[place, 0], angles[place, 1] = math.radians(_turned(ra[number])), math.radians(dec[number])
+    return angles
 
 
 @kernel

@@ -31,10 +31,15 @@ def sort_keys(keys: Int64Array, bits: int) -> tuple[Int64Array, Int64Array]:
         return keys[order], order
     index_bits = (len(keys) - 1).bit_length()
     at_once = 64 - index_bits
+    if low == 0 and high <= at_once:  # what is sorted holds all that differs: keys need not be looked up again
+        items, spare = _sorted_by(keys, _AS_THEY_ARE, low, high, index_bits)
+        _split(items, spare, index_bits, int(keys[0]) >> high << high)
+        return spare.view(np.int64), items.view(np.int64)
     order = _AS_THEY_ARE
     for begin in range(low, high, at_once):
-        items = _sorted_by(keys, order, begin, min(high, begin + at_once), index_bits)
-        ordered, order = _unpacked(keys, items, index_bits)
+        items, spare = _sorted_by(keys, order, begin, min(high, begin + at_once), index_bits)
+        _look_up(keys, items, spare, index_bits)
+        ordered, order = spare.view(np.int64), items.view(np.int64)
     return ordered, order
 
 
@@ -54,8 +59,11 @@ def _unordered_bits(keys: Int64Array, bits: int) -> tuple[int, int]:
     return low, high
 
 
-def _sorted_by(keys: Int64Array, order: Int64Array, low: int, high: int, index_bits: int) -> Array:
-    """Places of keys, in order of the bits from ``low`` to before ``high``; equal ones stay in the given order."""
+def _sorted_by(keys: Int64Array, order: Int64Array, low: int, high: int, index_bits: int) -> tuple[Array, Array]:
+    """Places of keys, in order of the bits from ``low`` to before ``high``; equal ones stay in the given order.
+
+    Also as much room as they take, which results are best written to: memory that is new costs more than the writing.
+    """
     passes = -(-(high - low) // _DIGIT)
     digit = -(-(high - low) // passes)
     counters = np.zeros((passes, 1 << digit), np.int64)
@@ -64,7 +72,7 @@ def _sorted_by(keys: Int64Array, order: Int64Array, low: int, high: int, index_b
     for number in range(passes):
         _scatter(items, spare, index_bits + number * digit, counters[number])
         items, spare = spare, items
-    return items
+    return items, spare
 
 
 def _compare(keys: Int64Array) -> tuple[int, int]:
@@ -112,12 +120,18 @@ def _scatter(items: Array, ordered: Array, shift: int, counters: Array) -> None:
 
 
 @kernel
-def _unpacked(keys: Array, items: Array, index_bits: int) -> tuple[Array, Array]:
-    """The keys, and their places, in the order of the items."""
-    ordered, order = np.empty(len(items), np.int64), np.empty(len(items), np.int64)
+def _split(items: Array, ordered: Array, index_bits: int, common: int) -> None:
+    """The keys that items hold above their places, with the bits that all have in common; items become places."""
+    mask, by = (np.uint64(1) << np.uint64(index_bits)) - np.uint64(1), np.uint64(index_bits)
+    for number in range(len(items)):
+        ordered[number] = np.uint64(common) | items[number] >> by
+        items[number] &= mask
+
+
+@kernel
+def _look_up(keys: Array, items: Array, ordered: Array, index_bits: int) -> None:
+    """The keys in the order of the items, which become places."""
     mask = (np.uint64(1) << np.uint64(index_bits)) - np.uint64(1)
     for number in range(len(items)):
-        place = items[number] & mask
-        order[number] = place
-        ordered[number] = keys[place]
-    return ordered, order
+        items[number] &= mask
+        ordered[number] = np.uint64(keys[items[number]])

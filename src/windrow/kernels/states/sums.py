@@ -17,38 +17,71 @@ Array = npt.NDArray[Any]
 Sum = tuple[float, float, float, float, float]
 """What is kept of a sum: high, low, error, size, drift."""
 
-LONG = 32
-"""Rows from which on a group is summed in four parts."""
+LONG = 16
+"""Rows from which on the error of a group's sum is bounded at the end, instead of at each addition."""
 SPLIT = 2.0**27 + 1
 HALF_UNIT = 2.0**-103
 TINY = 2.0**-1060
 UNIT = 2.0**-52
+LOST = 2.0**-105
+"""What a sum and its correction lose together, of the sum of sizes, times the square of how many values there are: a
+double is off by 2**-53 at each addition, and so is the correction, which is no more than that of the sum itself."""
 
 
 @kernel
-def count_groups(there: Array, starts: Array, counts: Array) -> None:
+def count_groups(there: Array, starts: Array, stops: Array, counts: Array) -> None:
     """How many rows of each group are there."""
-    for group in range(len(counts)):
-        found = np.int64(0)
-        for row in range(starts[group], starts[group + 1]):
-            found += np.int64(there[row])
-        counts[group] = found
+    for run in range(len(starts)):
+        for group in range(len(counts)):
+            found = np.int64(0)
+            for row in range(starts[run, group], stops[run, group]):
+                found += np.int64(there[row])
+            counts[group] += found
 
 
 @kernel
-def fold_values(values: Array, there: Array, starts: Array, sums: Array, infinities: Array) -> None:
-    """Sums of plain values; of long groups in four parts at a time, for each addition waits for the one before it."""
-    for group in range(len(starts) - 1):
-        begin, end = starts[group], starts[group + 1]
+def fold_values(values: Array, there: Array, starts: Array, stops: Array, sums: Array, infinities: Array) -> None:
+    """Sums of plain values, of which those that are not there are 0.
+
+    The rows of group g are those from ``starts[k, g]`` to before ``stops[k, g]``, for each k; so they are below.
+    """
+    for group in range(starts.shape[1]):
+        rows = np.int64(0)
+        for run in range(len(starts)):
+            rows += stops[run, group] - starts[run, group]
         plus = minus = np.int64(0)
-        whole = (0.0, 0.0, 0.0, 0.0, 0.0)
-        if end - begin >= LONG:
-            quarter = (end - begin) // 4
-            whole = _fold_quarters(values, there, begin, quarter)
-            begin += 4 * quarter if whole[2] < np.inf else 0
-        if not whole[2] < np.inf:
-            whole = (0.0, 0.0, 0.0, 0.0, 0.0)
-        for row in range(begin, end):
+        whole = (0.0, 0.0, np.inf, 0.0, 0.0)
+        if rows >= LONG:
+            whole = _fold_many(values, starts, stops, group, rows)
+        if not whole[2] < np.inf:  # there are infinities, or so few rows that each may as well be looked at
+            whole, plus, minus = _fold_each(values, there, starts, stops, group)
+        _keep(group, whole, sums)
+        infinities[0, group], infinities[1, group] = plus, minus
+
+
+@inner
+def _fold_many(values: Array, starts: Array, stops: Array, group: int, rows: int) -> Sum:
+    """The sum of many finite values; its error is infinite if some are not, or the sum is not."""
+    high = low = size = 0.0
+    for run in range(len(starts)):
+        for row in range(np.uint64(starts[run, group]), np.uint64(stops[run, group])):
+            value = values[row]
+            high, lost = _two_sum(high, value)
+            low += lost
+            size += abs(value)
+    high, low = _two_sum(high, low)
+    if not (np.isfinite(high) and np.isfinite(low) and np.isfinite(size)):
+        return 0.0, 0.0, np.inf, 0.0, 0.0
+    return high, low, LOST * rows * rows * size, size, UNIT * rows * size
+
+
+@inner
+def _fold_each(values: Array, there: Array, starts: Array, stops: Array, group: int) -> tuple[Sum, Any, Any]:
+    """The sum of finite values one by one, and how many are infinite on each side."""
+    plus = minus = np.int64(0)
+    whole = (0.0, 0.0, 0.0, 0.0, 0.0)
+    for run in range(len(starts)):
+        for row in range(starts[run, group], stops[run, group]):
             if not there[row]:
                 continue
             value = values[row]
@@ -57,76 +90,47 @@ def fold_values(values: Array, there: Array, starts: Array, sums: Array, infinit
             else:
                 plus += np.int64(value > 0)
                 minus += np.int64(value < 0)
-        _keep(group, whole, sums)
-        infinities[0, group], infinities[1, group] = plus, minus
-
-
-@inner
-def _fold_quarters(values: Array, there: Array, begin: int, quarter: int) -> Sum:
-    """The sum of four times so many finite values; its error is infinite if some are not, or the sum is not."""
-    one = two = three = four = (0.0, 0.0, 0.0, 0.0, 0.0)
-    for row in range(begin, begin + quarter):
-        one = _add(one, values[row] if there[row] else 0.0)
-        two = _add(two, values[row + quarter] if there[row + quarter] else 0.0)
-        three = _add(three, values[row + 2 * quarter] if there[row + 2 * quarter] else 0.0)
-        four = _add(four, values[row + 3 * quarter] if there[row + 3 * quarter] else 0.0)
-    return _join_sums(_join_sums(one, two), _join_sums(three, four))
-
-
-@inner
-def _add(whole: Sum, value: float) -> Sum:
-    """As ``_join`` for values that are as they are; what went beyond doubles is found out at the end."""
-    high, low, error, size, drift = whole
-    length = abs(value)
-    total, lost = _two_sum(high, value)
-    error += HALF_UNIT * (abs(high) + length)
-    drift += UNIT * (size + length)
-    high, low = _two_sum(total, lost + low)
-    return high, low, error, size + length, drift
-
-
-@inner
-def _join_sums(one: Sum, other: Sum) -> Sum:
-    high, low, error, size, drift = _join(one, other[0], other[1], other[2], other[3])
-    return high, low, error, size, drift + other[4]
+    return whole, plus, minus
 
 
 @kernel
 def fold_products(
-    x: Array, y: Array, times: Array, there: Array, starts: Array, sums: Array, infinities: Array
+    x: Array, y: Array, times: Array, there: Array, starts: Array, stops: Array, sums: Array, infinities: Array
 ) -> None:
     """Sums of products, in each of which ``x`` and ``y`` are factors so many times."""
-    for group in range(len(starts) - 1):
+    for group in range(starts.shape[1]):
         whole = (0.0, 0.0, 0.0, 0.0, 0.0)
         plus = minus = np.int64(0)
-        for row in range(starts[group], starts[group + 1]):
-            if not there[row]:
-                continue
-            one = x[row] if times[0] > 0 else 1.0
-            other = y[row] if times[1] > 0 else 1.0
-            if np.isfinite(one) and np.isfinite(other):
-                more, rest, off = _multiply(one, times[0], other, times[1])
-                length = abs(more)
-                if not np.isfinite(more + rest):
-                    more, rest, off, length = 0.0, 0.0, np.inf, np.inf
-                whole = _join(whole, more, rest, off, length)
-            else:
-                plain = _plain(one, times[0], other, times[1])
-                plus += np.int64(not plain < 0)
-                minus += np.int64(not plain > 0)
+        for run in range(len(starts)):
+            for row in range(starts[run, group], stops[run, group]):
+                if not there[row]:
+                    continue
+                one = x[row] if times[0] > 0 else 1.0
+                other = y[row] if times[1] > 0 else 1.0
+                if np.isfinite(one) and np.isfinite(other):
+                    more, rest, off = _multiply(one, times[0], other, times[1])
+                    length = abs(more)
+                    if not np.isfinite(more + rest):
+                        more, rest, off, length = 0.0, 0.0, np.inf, np.inf
+                    whole = _join(whole, more, rest, off, length)
+                else:
+                    plain = _plain(one, times[0], other, times[1])
+                    plus += np.int64(not plain < 0)
+                    minus += np.int64(not plain > 0)
         _keep(group, whole, sums)
         infinities[0, group], infinities[1, group] = plus, minus
 
 
 @kernel
-def fold_whole(values: Array, there: Array, starts: Array, upper: Array, lower: Array) -> None:
+def fold_whole(values: Array, there: Array, starts: Array, stops: Array, upper: Array, lower: Array) -> None:
     """Sums of whole numbers of 64 bits, as an upper half with its sign and a lower one of 32 bits."""
-    for group in range(len(starts) - 1):
+    for group in range(starts.shape[1]):
         high = low = np.int64(0)
-        for row in range(starts[group], starts[group + 1]):
-            if there[row]:
-                high += np.int64(values[row] >> 32)
-                low += np.int64(values[row] & 0xFFFFFFFF)
+        for run in range(len(starts)):
+            for row in range(starts[run, group], stops[run, group]):
+                if there[row]:
+                    high += np.int64(values[row] >> 32)
+                    low += np.int64(values[row] & 0xFFFFFFFF)
         upper[group] = high + (low >> 32)
         lower[group] = low & 0xFFFFFFFF
 

@@ -49,8 +49,9 @@ def user_windows(
     sweeps: Sequence[AnySweep],
     result: np.dtype[Any],
     strategy: str = "auto",
+    swept: int | None = None,
 ) -> tuple[Array, npt.NDArray[np.int64]]:
-    """The aggregate in every window, and how many present values each had."""
+    """The aggregate in every window, and how many present values each had; ``swept`` forces the axis of the sweep."""
     from windrow.kernels.compiler.jit import CompilationError
     from windrow.kernels.papers.slide import path_of
 
@@ -62,7 +63,7 @@ def user_windows(
     out, counts = np.zeros(shape, result), np.zeros(shape, np.int64)
     loop = _compiled(functions, strategy)
     try:
-        loop(flat, there, path_of(values.shape, sweeps), out.reshape(-1), counts.reshape(-1))
+        loop(flat, there, path_of(values.shape, sweeps, swept), out.reshape(-1), counts.reshape(-1))
     except CompilationError as error:
         raise DataError("a user-defined aggregate does not compile", got=reason_of(error)) from error
     except Exception as error:
