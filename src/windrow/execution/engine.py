@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import threading
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import psutil
 
@@ -16,6 +16,7 @@ from windrow.execution.local import LocalExecutor
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from windrow.execution.pinned import Cluster
     from windrow.execution.spark import SparkExecutor
 
 EngineName = Literal["auto", "local", "spark"]
@@ -77,7 +78,11 @@ class Engine:
         self.name = engine
         self.workers = workers or len(os.sched_getaffinity(0))
         self.memory = memory or default_memory()
+        self.path = "auto"
+        """The way that totals take, of those that ``explain`` names; "auto" is the cheapest that can."""
         self.cancellation = Cancellation()
+        self.placement: dict[str, Any] = {}
+        """How this session wants maintenance planned, in the place of what a view says."""
         self._session = session
         self._borrowed = False
         self._progress = progress
@@ -96,6 +101,15 @@ class Engine:
             return False  # it can be asked for rows, but not to compute arrays
         pays_from = RUNNING_SPARK_PAYS_FROM if self.spark_is_running else SPARK_PAYS_FROM
         return touched_bytes >= pays_from
+
+    def cluster(self, touched_bytes: int) -> Cluster | None:
+        """The nodes for work that touches so many bytes; None if it runs in one place, as with a single executor."""
+        if not self.goes_to_spark(touched_bytes):
+            return None
+        from windrow.execution.pinned import SparkCluster
+
+        found = SparkCluster.of(self.spark())
+        return found if len(found.nodes) > 1 else None
 
     @property
     def spark_is_running(self) -> bool:

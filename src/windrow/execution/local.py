@@ -23,6 +23,7 @@ from windrow.execution.executor import (
     check_memory,
     is_sort_key,
 )
+from windrow.kernels.sparse.order import coordinate_order
 
 _TRANSIENT = {errno.EINTR, errno.EAGAIN, errno.EBUSY, errno.ETIMEDOUT, errno.ESTALE, errno.EIO}
 _POLL_SECONDS = 0.1
@@ -86,11 +87,11 @@ class LocalExecutor:
         self, label: str, rows: pa.Table, order: Sequence[str], function: BatchFunction[Receipt]
     ) -> list[Receipt]:
         check_memory(label, 3 * rows.nbytes, self.memory)
-        keys = [rows.column(name).to_numpy() for name in order]
-        positions = np.lexsort(keys[::-1]) if len(keys) > 1 else np.argsort(keys[0], kind="stable")
-        arranged = rows.take(pa.array(positions))
+        keys = [rows.column(name).to_numpy().astype(np.int64, copy=False) for name in order]
+        positions = coordinate_order(keys)
+        kept = rows.select([name for name in rows.column_names if name not in order or not is_sort_key(name)])
+        arranged = kept.take(pa.array(positions))
         cuts = _cuts([key[positions] for key in keys], self.workers)
-        arranged = arranged.select([name for name in rows.column_names if name not in order or not is_sort_key(name)])
         pieces = [arranged.slice(start, stop - start) for start, stop in itertools.pairwise(cuts)]
         return self.run(Job(label, lambda piece: function(iter(piece.to_batches())), pieces))
 

@@ -6,10 +6,11 @@ import atexit
 import contextlib
 import logging
 import os
+import shutil
 import sys
 import tempfile
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -78,6 +79,37 @@ def release_session() -> None:
 
 def start_session(workers: int, memory: int) -> SparkSession:
     """A local session: one JVM in this process, ``workers`` tasks at a time, each tried again if its worker dies."""
+    shuffled = {"spark.sql.shuffle.partitions": str(max(8, 4 * workers))}
+    return _start(f"local[{workers},4]", memory, shuffled)
+
+
+def start_cluster(nodes: int, memory: int) -> SparkSession:
+    """A cluster on this machine: so many executors, each a process of its own with one task at a time.
+
+    ``memory`` is what each of them may use. To be stopped with ``stop_cluster``.
+    """
+    megabytes = max(1024, memory // 2**20)
+    return _start(
+        f"local-cluster[{nodes},1,{megabytes}]",
+        memory,
+        {
+            "spark.executor.memory": f"{megabytes // 2}m",
+            # Executors do not inherit where this process finds its modules.
+            "spark.executorEnv.PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
+        },
+    )
+
+
+def stop_cluster(session: SparkSession) -> None:
+    """Stop a cluster on this machine, and remove the folder that it leaves beside PySpark."""
+    import pyspark
+
+    application = session.sparkContext.applicationId
+    session.stop()
+    shutil.rmtree(Path(pyspark.__file__).parent / "work" / application, ignore_errors=True)
+
+
+def _start(master: str, memory: int, settings: Mapping[str, str]) -> SparkSession:
     java = find_java()
     os.environ["JAVA_HOME"] = str(java.path)
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
@@ -88,7 +120,7 @@ def start_session(workers: int, memory: int) -> SparkSession:
     except ImportError:
         raise MachineError("PySpark is not installed", hint="pip install 'pyspark==4.3.*'") from None
     heap = max(1024, min(4096, memory // 2**20 // 4))
-    builder = SparkSession.builder.appName("windrow").master(f"local[{workers},4]")
+    builder = SparkSession.builder.appName("windrow").master(master)
     for key, value in {
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
@@ -101,7 +133,7 @@ def start_session(workers: int, memory: int) -> SparkSession:
         # No limit: to know the bytes of a batch, Spark would measure all its columns again at every row.
         "spark.sql.execution.arrow.maxBytesPerBatch": str(2**31 - 1),
         "spark.python.worker.reuse": "true",
-        "spark.sql.shuffle.partitions": str(max(8, 4 * workers)),
+        **settings,
     }.items():
         builder = builder.config(key, value)
     with _own_error_output() as log:

@@ -76,10 +76,10 @@ class SparkExecutor:
         if not job.tasks:
             return []
         # One partition a task; Spark keeps the order of partitions in what it collects.
-        pickled = _pickle_tasks(job.tasks)
-        context = self._context()
+        pickled = pickle_tasks(job.tasks)
+        context = self.context
         outcomes = context.parallelize(pickled, len(pickled)).map(_guard(job.function))
-        return _open_outcomes(self._collect(job.label, outcomes.collect))
+        return open_outcomes(self.collect(job.label, outcomes.collect))
 
     def map_sorted(
         self, label: str, rows: DataFrame, order: Sequence[str], function: BatchFunction[Receipt]
@@ -87,13 +87,13 @@ class SparkExecutor:
         columns = [name for name in rows.columns if name not in order or not is_sort_key(name)]
         arranged = rows.repartitionByRange(*order).sortWithinPartitions(*order).select(*columns)
         outcomes = arranged.mapInArrow(_guard_batches(function), _RECEIPT)
-        return _open_outcomes([row[0] for row in self._collect(label, outcomes.collect)])
+        return open_outcomes([row[0] for row in self.collect(label, outcomes.collect)])
 
     def map_grouped(self, label: str, rows: DataFrame, key: str, function: BatchFunction[Receipt]) -> list[Receipt]:
         """Bring rows with equal ``key`` to one worker, sorted by it, and call ``function`` on what each worker got."""
         arranged = rows.repartition(key).sortWithinPartitions(key)
         outcomes = arranged.mapInArrow(_guard_batches(function), _RECEIPT)
-        return _open_outcomes([row[0] for row in self._collect(label, outcomes.collect)])
+        return open_outcomes([row[0] for row in self.collect(label, outcomes.collect)])
 
     def map_batches(self, rows: DataFrame, function: RowFunction) -> DataFrame:
         """The frame after a function of its batches, whose columns are found by trying it on no rows.
@@ -118,7 +118,7 @@ class SparkExecutor:
         """A lazy DataFrame of the rows that each task yields."""
         from pyspark.sql.pandas.types import from_arrow_schema
 
-        held = _pickle_tasks(tasks)
+        held = pickle_tasks(tasks)
 
         def rows(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             for batch in batches:
@@ -128,16 +128,17 @@ class SparkExecutor:
         numbers = self.session.range(0, len(held), 1, max(1, len(held)))
         return numbers.mapInArrow(rows, from_arrow_schema(fields))
 
-    def _context(self) -> SparkContext:
+    @property
+    def context(self) -> SparkContext:
         """What jobs are started, watched and stopped by."""
         if is_remote(self.session):
             hint = 'Connect with engine="local", or with a session that runs in this process'
             raise MachineError("arrays cannot be computed through Spark Connect", hint=hint)
         return self.session.sparkContext
 
-    def _collect(self, label: str, action: Callable[[], list[Any]]) -> list[Any]:
+    def collect(self, label: str, action: Callable[[], list[Any]]) -> list[Any]:
         """Run a Spark action in a thread of its own, reporting progress, until it ends or is cancelled."""
-        context = self._context()
+        context = self.context
         check = self._cancellation.watch(label)
         group = f"windrow-{uuid.uuid4().hex}"
         # Not Thread.join, which takes a thread for ended when it is interrupted itself.
@@ -181,7 +182,7 @@ class SparkExecutor:
             self._progress(label, done, total)
 
 
-def _pickle_tasks(tasks: Sequence[Any]) -> list[bytes]:
+def pickle_tasks(tasks: Sequence[Any]) -> list[bytes]:
     """Tasks as bytes; functions that a user defined in a notebook travel by value."""
     from pyspark.cloudpickle import dumps
 
@@ -235,7 +236,7 @@ def _guard_batches(function: BatchFunction[Any]) -> Callable[[Iterator[pa.Record
     return guarded
 
 
-def _open_outcomes(outcomes: Iterable[bytes]) -> list[Any]:
+def open_outcomes(outcomes: Iterable[bytes]) -> list[Any]:
     receipts = [pickle.loads(outcome) for outcome in outcomes]
     for receipt in receipts:
         if isinstance(receipt, Error):

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from windrow.errors import DataError, UnknownNameError, nearest
+from windrow.kernels.sparse.order import needed_order
 from windrow.model.arrow import arrow_type
 from windrow.model.box import Box
 from windrow.model.grid import ChunkGrid
@@ -56,7 +57,8 @@ def from_stored(table: pa.Table, schema: Schema) -> pa.Table:
     """Stored columns (some or all) in windrow's own types, without the chunk column."""
     wanted = cell_fields(schema)
     names = [name for name in table.column_names if name != CHUNK_COLUMN]
-    return table.select(names).cast(pa.schema([wanted.field(name) for name in names]))
+    found, fields = table.select(names), pa.schema([wanted.field(name) for name in names])
+    return found if found.schema.equals(fields) else found.cast(fields)
 
 
 def conform_cells(table: pa.Table, schema: Schema, bounds: Box) -> pa.Table:
@@ -170,6 +172,19 @@ def coordinates(table: pa.Table, schema: Schema) -> list[Int64Array]:
     return [table.column(name).to_numpy() for name in schema.dimension_names]
 
 
+def in_coordinate_order(table: pa.Table, schema: Schema) -> pa.Table:
+    """The same cells in one piece, in the order of their coordinates; those in order already are not moved."""
+    table = table.combine_chunks()
+    order = needed_order(coordinates(table, schema))
+    return table if order is None else table.take(pa.array(order))
+
+
+def in_stored_order(table: pa.Table, schema: Schema) -> pa.Table:
+    """The same cells by chunk and, in a chunk, by coordinate; those in order already are not moved."""
+    keys = CellKeys(schema.grid, coordinates(table, schema))
+    return table if keys.is_sorted() else table.take(pa.array(keys.order()))
+
+
 class CellKeys:
     """Sort keys of cells: chunk ordinal and offset inside the chunk, packed into one int64 where that fits."""
 
@@ -207,19 +222,3 @@ class CellKeys:
         for column in self._columns:
             same[1:] &= column[1:] == column[:-1]
         return same
-
-
-def found_in(grid: ChunkGrid, at: Sequence[Int64Array], others: Sequence[Int64Array]) -> npt.NDArray[np.bool_]:
-    """Which of the cells ``at`` are among ``others``, whatever the order of either."""
-    mine, theirs = grid.ordinals(at), grid.ordinals(others)
-    chunks = np.intersect1d(mine, theirs)
-    result = np.zeros(len(mine), bool)
-    candidates = np.isin(mine, chunks)
-    relevant = np.isin(theirs, chunks)
-    # Chunks are renumbered among those in common, so that the packed key of a huge grid still fits int64.
-    packed = [
-        np.searchsorted(chunks, ordinals[mask]) * grid.chunk_cells + grid.offsets([c[mask] for c in columns])
-        for ordinals, mask, columns in ((mine, candidates, at), (theirs, relevant, others))
-    ]
-    result[candidates] = np.isin(packed[0], packed[1])
-    return result

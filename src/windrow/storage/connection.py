@@ -26,11 +26,13 @@ def open_engine(url: str | sa.URL, pragmas: Sequence[str] = PRAGMAS) -> Engine:
         engine = sa.create_engine(url)
     except (sa.exc.ArgumentError, ImportError, ValueError, TypeError) as error:
         # What was given may hold a password, and an error of SQLAlchemy's may repeat it.
-        reason = f": {error}" if isinstance(error, ImportError) else ""
+        missing = f": {error}" if isinstance(error, ImportError) else ""
+        address = describe_address(url)
+        wants_driver = missing and address.startswith("postgresql")
         raise StoreError(
             "the catalog's address cannot be used",
-            got=f"{describe_address(url)}{reason}",
-            hint="As in sqlite:////data/catalog.sqlite",
+            got=f"{address}{missing}",
+            hint="Run: pip install 'windrow[postgresql]'" if wants_driver else "As in sqlite:////data/catalog.sqlite",
         ) from None
     if engine.dialect.name == "sqlite":
         sa.event.listen(engine, "connect", functools.partial(_prepare_sqlite, pragmas))

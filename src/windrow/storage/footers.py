@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -30,6 +30,8 @@ class Footer:
 
     metadata: pq.FileMetaData
     ndim: int
+    checked: set[tuple[int, str]] = field(default_factory=set, compare=False)
+    """The row groups and columns whose pages were found whole in this process."""
 
     @functools.cached_property
     def bounds(self) -> tuple[Int64Array, Int64Array]:

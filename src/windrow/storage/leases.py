@@ -145,12 +145,19 @@ class Leases:
         try:
             with store_failures("the list of readers"):
                 if not self._made:
-                    leases.create(self._writer, checkfirst=True)
+                    self._make_list()
                     self._made = True
                 with self._writer.begin() as connection:
                     yield connection
         except sa.exc.SQLAlchemyError as error:
             raise StoreError("the list of readers cannot be written", got=str(error.__cause__ or error)) from error
+
+    def _make_list(self) -> None:
+        try:
+            leases.create(self._writer, checkfirst=True)
+        except sa.exc.DatabaseError:  # another process made it at the same moment
+            if not sa.inspect(self._engine).has_table(leases.name):
+                raise
 
     def _check_place(self) -> None:
         """Whoever may not write has no list; and whoever made the warehouse may not choose another place for it."""

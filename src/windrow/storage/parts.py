@@ -1,6 +1,6 @@
 """Parts: the Parquet files of a sparse array.
 
-A part holds a contiguous range of chunks, sorted; a row group holds whole chunks, up to about 32,000 cells, so that a
+A part holds a contiguous range of chunks, sorted; a row group holds whole chunks, up to about 65,000 cells, so that a
 box is read by a few row groups. Pages carry checksums. A part never changes: cells that are replaced or deleted later
 are marked in its vector, and readers leave those rows out.
 """
@@ -27,6 +27,7 @@ from windrow.storage.cells import coordinates, from_stored, stored_fields
 from windrow.storage.checksums import footer_checksum
 from windrow.storage.chunks.index import share_bytes
 from windrow.storage.delta.vectors import read_rows
+from windrow.storage.encoding import part_options, varied_attributes
 from windrow.storage.failures import store_failures, vector_failures
 from windrow.storage.footers import Footer, read_footer
 from windrow.storage.records import ChunkStatistics, Int64Array, Part
@@ -34,27 +35,14 @@ from windrow.storage.records import ChunkStatistics, Int64Array, Part
 if TYPE_CHECKING:
     import pyarrow.parquet as pq
 
-GROUP_CELLS = 32_768
-DICTIONARY_BYTES = 65_536
-"""Values too varied for a dictionary of this size are stored as they are: smaller, and faster both ways."""
+GROUP_CELLS = 65_536
+"""Opening a row group costs as much as decoding thousands of its cells, so that few of them are read faster; of larger
+ones a small box decodes too much that it does not need."""
 
 PART_BYTES = 8 * 2**20
 """Folding writes a part anew now and then, so that it must not be large."""
 
 _FEW_CHUNKS = 10_000
-
-
-def part_options(schema: Schema) -> dict[str, Any]:
-    """How parts are encoded; benchmarks give the same to their peers."""
-    return {
-        "compression": "zstd",
-        "compression_level": 1,
-        "use_dictionary": list(schema.attribute_names) or False,
-        # Keys rise slowly: as differences they take a quarter less, and are both written and read faster.
-        "column_encoding": dict.fromkeys((CHUNK_COLUMN, *schema.dimension_names), "DELTA_BINARY_PACKED"),
-        "dictionary_pagesize_limit": DICTIONARY_BYTES,
-        "write_page_checksum": True,
-    }
 
 
 class PartWriter:
@@ -108,7 +96,7 @@ class PartWriter:
     def _write_group(self, group: pa.Table) -> None:
         with store_failures("a part of a sparse array"):
             if self._open is None:
-                self._open = _OpenPart.create(self._directory, self._schema)
+                self._open = _OpenPart.create(self._directory, self._schema, group)
             self._open.write(group)
 
     def _finish_if_large(self) -> None:
@@ -144,12 +132,13 @@ class _OpenPart:
     pieces: list[ChunkStatistics] = field(default_factory=list)
 
     @classmethod
-    def create(cls, directory: str, schema: Schema) -> _OpenPart:
+    def create(cls, directory: str, schema: Schema, first: pa.Table) -> _OpenPart:
+        """A part, encoded as its first row group is best."""
         import pyarrow.parquet as pq
 
         path = f"part-{uuid.uuid4().hex}.parquet"
         sink = pa.OSFile(os.path.join(directory, path), "wb")
-        writer = pq.ParquetWriter(sink, stored_fields(schema), **part_options(schema))
+        writer = pq.ParquetWriter(sink, stored_fields(schema), **part_options(schema, varied_attributes(first, schema)))
         return cls(directory, path, schema, sink, writer)
 
     def write(self, group: pa.Table) -> None:
@@ -194,40 +183,107 @@ class PartReader:
     directory: str
     schema: Schema
 
-    def batches(self, part: Part, box: Box | None = None, columns: Iterable[str] | None = None) -> Iterator[pa.Table]:
-        """The live cells of a part that lie in ``box``, one table per row group that may hold any, as stored."""
-        for table, _ in self.numbered_batches(part, box, columns):
-            yield table
+    def batches(
+        self,
+        part: Part,
+        box: Box | None = None,
+        columns: Iterable[str] | None = None,
+        chunks: Int64Array | None = None,
+    ) -> Iterator[pa.Table]:
+        """The live cells of a part that lie in ``box``, one table per row group that may hold any, as stored.
+
+        ``chunks`` (ordinals, ascending) leaves out the cells of all others.
+        """
+        for table, mask, _ in self._masked_groups(part, box, columns, chunks):
+            yield table if mask is None else table.filter(pa.array(mask))
 
     def numbered_batches(
         self, part: Part, box: Box | None = None, columns: Iterable[str] | None = None
     ) -> Iterator[tuple[pa.Table, Int64Array]]:
         """The same, with the row numbers that the cells have in the part."""
+        for table, mask, start in self._masked_groups(part, box, columns):
+            if mask is None:
+                yield table, np.arange(start, start + table.num_rows)
+            else:
+                yield table.filter(pa.array(mask)), np.flatnonzero(mask) + start
+
+    def _masked_groups(
+        self,
+        part: Part,
+        box: Box | None,
+        columns: Iterable[str] | None,
+        chunks: Int64Array | None = None,
+    ) -> Iterator[tuple[pa.Table, npt.NDArray[np.bool_] | None, int]]:
+        """Row groups that may hold cells in ``box``, which rows of each are such (None: all), and its first row."""
         dead = self.dead_rows(part)
-        groups = None if box is None else functools.partial(self._groups_touching, box)
+        groups = None if box is None else functools.partial(self._groups_touching, box, chunks)
         names = list(stored_fields(self.schema).names if columns is None else columns)
         needed = names if box is None else list(dict.fromkeys([*names, *self.schema.dimension_names]))
+        if chunks is not None:
+            needed = list(dict.fromkeys([*needed, CHUNK_COLUMN]))
         for table, start in self._row_groups(part, groups, needed):
-            mask = _mask_of_box(table, self.schema, box)
             gone = dead[slice(*np.searchsorted(dead, (start, start + table.num_rows)))]
-            mask[gone - start] = False
-            chosen = table if mask.all() else table.filter(pa.array(mask))
-            yield chosen.select(names), np.flatnonzero(mask) + start
+            mask = None
+            if len(gone) or box is not None or chunks is not None:
+                mask = _mask_of_box(table, self.schema, box)
+                mask[gone - start] = False
+                if chunks is not None:
+                    mask &= _mask_of_chunks(table, chunks)
+                mask = None if mask.all() else mask
+            yield table.select(names), mask, start
+
+    def chunk_batches(self, part: Part, ordinals: Int64Array) -> Iterator[pa.Table]:
+        """The live cells of some chunks (ordinals ascending), one table per row group that may hold any, as stored."""
+        dead = self.dead_rows(part)
+
+        def holding(footer: Footer) -> Sequence[int]:
+            lowest, highest = footer.bounds
+            held = np.searchsorted(ordinals, lowest[:, 0], "left") < np.searchsorted(ordinals, highest[:, 0], "right")
+            groups: list[int] = np.flatnonzero(held).tolist()
+            return groups
+
+        for table, start in self._row_groups(part, holding, list(stored_fields(self.schema).names)):
+            mask = _mask_of_chunks(table, ordinals)
+            mask[dead[slice(*np.searchsorted(dead, (start, start + table.num_rows)))] - start] = False
+            if mask.any():
+                yield table if mask.all() else table.filter(pa.array(mask))
+
+    def masked_batches(
+        self, part: Part, box: Box | None, columns: Sequence[str]
+    ) -> Iterator[tuple[pa.Table, npt.NDArray[np.bool_] | None]]:
+        """Row groups that may hold cells in ``box``, as stored, and which rows are live cells of it; None: all are.
+
+        Coordinates are read where they are asked for, and of parts that lie across a border of the box.
+        """
+        dead = self.dead_rows(part)
+        whole = box is None or part.box in box
+        groups = None if whole or box is None else functools.partial(self._groups_touching, box, None)
+        needed = list(columns if whole else dict.fromkeys([*columns, *self.schema.dimension_names]))
+        for table, start in self._row_groups(part, groups, needed or [CHUNK_COLUMN]):
+            mask = None if whole else _mask_of_box(table, self.schema, box)
+            gone = dead[slice(*np.searchsorted(dead, (start, start + table.num_rows)))] if len(dead) else dead
+            if len(gone):
+                mask = np.ones(table.num_rows, bool) if mask is None else mask
+                mask[gone - start] = False
+            yield table if whole or not columns else table.select(list(columns)), mask
 
     def take(self, part: Part, rows: Int64Array, columns: Iterable[str] | None = None) -> pa.Table:
         """Some rows of a part by their numbers, ascending, as stored, whether they are dead or alive."""
         names = list(stored_fields(self.schema).names if columns is None else columns)
         tables = [stored_fields(self.schema).empty_table().select(names)]
-
-        def holding(footer: Footer) -> Sequence[int]:
-            counts = np.diff(np.searchsorted(rows, np.append(footer.starts, footer.metadata.num_rows)))
-            groups: list[int] = np.flatnonzero(counts).tolist()
-            return groups
-
-        for table, start in self._row_groups(part, holding, names):
+        for table, start in self._row_groups(part, functools.partial(_groups_holding, rows), names):
             here = rows[slice(*np.searchsorted(rows, (start, start + table.num_rows)))]
             tables.append(table if len(here) == table.num_rows else table.take(pa.array(here - start)))
         return pa.concat_tables(tables)
+
+    def offsets(self, part: Part, rows: Int64Array) -> Int64Array:
+        """Where rows of a part, by their numbers, ascending, lie inside their chunks; only their groups are decoded."""
+        pieces = [np.empty(0, np.int64)]
+        names = list(self.schema.dimension_names)
+        for table, start in self._row_groups(part, functools.partial(_groups_holding, rows), names):
+            here = rows[slice(*np.searchsorted(rows, (start, start + table.num_rows)))] - start
+            pieces.append(self.schema.grid.offsets([column.take(here) for column in coordinates(table, self.schema)]))
+        return np.concatenate(pieces)
 
     def live_rows(self, part: Part, start: int = 0, stop: int | None = None) -> Int64Array:
         """The numbers of the rows that are cells, in all of a part or from ``start`` up to ``stop``."""
@@ -237,8 +293,8 @@ class PartReader:
         alive[dead[slice(*np.searchsorted(dead, (start, end)))] - start] = False
         return np.flatnonzero(alive) + start
 
-    def _groups_touching(self, box: Box, footer: Footer) -> Sequence[int]:
-        return footer.groups_touching(box, self._chunks_touching(box))
+    def _groups_touching(self, box: Box, chunks: Int64Array | None, footer: Footer) -> Sequence[int]:
+        return footer.groups_touching(box, self._chunks_touching(box) if chunks is None else chunks)
 
     def _row_groups(
         self, part: Part, choose: Callable[[Footer], Sequence[int]] | None, names: list[str]
@@ -253,10 +309,15 @@ class PartReader:
             if not chosen:
                 return
             path = os.path.join(self.directory, part.path)
-            checked = {"metadata": footer.metadata, "page_checksum_verification": True}
-            with pq.ParquetFile(path, memory_map=True, **checked) as file:
+            # A part never changes, so that its pages are checked once; a footer is forgotten when its file changes.
+            known = {(group, name) for group in chosen for name in names} <= footer.checked
+            options = {"metadata": footer.metadata, "page_checksum_verification": not known}
+            # What is mapped into memory is there already: fetching it before it is needed would copy it.
+            with pq.ParquetFile(path, memory_map=True, pre_buffer=False, **options) as file:
                 for group in chosen:
                     yield file.read_row_group(group, columns=names, use_threads=False), int(footer.starts[group])
+                    if not known:
+                        footer.checked.update((group, name) for name in names)
         except (OSError, pa.ArrowException) as error:
             raise self._damage(part, group, error) from error
 
@@ -265,10 +326,16 @@ class PartReader:
         with vector_failures(self.title, part.path, part.vector):
             return read_rows(self.directory, part.vector).astype(np.int64)
 
-    def read(self, part: Part, box: Box | None = None, columns: Iterable[str] | None = None) -> pa.Table:
-        """The live cells of a part that lie in ``box``, in windrow's types."""
+    def read(
+        self,
+        part: Part,
+        box: Box | None = None,
+        columns: Iterable[str] | None = None,
+        chunks: Int64Array | None = None,
+    ) -> pa.Table:
+        """The live cells of a part that lie in ``box``, and in some chunks if these are told, in windrow's types."""
         names = [*self.schema.dimension_names, *self.schema.attribute_names] if columns is None else list(columns)
-        tables = list(self.batches(part, box, names))
+        tables = list(self.batches(part, box, names, chunks))
         if not tables:
             fields = stored_fields(self.schema)
             tables = [pa.schema([fields.field(name) for name in names]).empty_table()]
@@ -310,6 +377,23 @@ class PartReader:
             got=(str(error).splitlines() or [type(error).__name__])[0][:200],
             hint="Read an older version, or restore the warehouse from a copy",
         )
+
+
+def _groups_holding(rows: Int64Array, footer: Footer) -> Sequence[int]:
+    counts = np.diff(np.searchsorted(rows, np.append(footer.starts, footer.metadata.num_rows)))
+    groups: list[int] = np.flatnonzero(counts).tolist()
+    return groups
+
+
+def _mask_of_chunks(table: pa.Table, chunks: Int64Array) -> npt.NDArray[np.bool_]:
+    """Which rows, in the order of their chunks, are in one of some chunks (ascending)."""
+    if not len(chunks):
+        return np.zeros(table.num_rows, bool)
+    ordinals = table.column(CHUNK_COLUMN).to_numpy()
+    starts = np.flatnonzero(np.diff(ordinals, prepend=ordinals[:1] - 1))
+    own = ordinals[starts]
+    known = chunks[np.minimum(np.searchsorted(chunks, own), len(chunks) - 1)] == own
+    return np.repeat(known, np.diff(starts, append=len(ordinals)))
 
 
 def _mask_of_box(table: pa.Table, schema: Schema, box: Box | None) -> npt.NDArray[np.bool_]:

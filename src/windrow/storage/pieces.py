@@ -14,8 +14,8 @@ import pyarrow as pa
 from windrow.storage.cells import cell_fields, from_stored
 from windrow.storage.records import Int64Array, Part, Vector
 from windrow.storage.sparse import SparseSnapshot
-from windrow.storage.transaction import WorkingArray
 from windrow.storage.upkeep.working_parts import died_rows
+from windrow.storage.working import WorkingArray
 
 
 @dataclass(frozen=True)

@@ -15,12 +15,22 @@ from windrow.errors import ConflictError, SchemaError
 from windrow.model.labels import Labels
 from windrow.storage import tables
 from windrow.storage.chunks.rows import forget_parts, publish_dense_chunks, publish_parts
+from windrow.storage.homes import NewHomes, forget_homes
 from windrow.storage.records import ArrayRecord, NewVersion, VersionRecord
 from windrow.storage.rows import assemble, now_microseconds, version_row
 from windrow.storage.view_rows import ViewChange, forget_view
 
 LABEL_SEGMENTS = 32
 """After so many label changes the next one is stored whole, so that reading labels stays quick."""
+
+
+_NEWEST = (
+    sa.select(tables.versions)
+    .where(tables.versions.c.array_id == sa.bindparam("array_id"))
+    .order_by(tables.versions.c.number.desc())
+    .limit(1)
+)
+"""Put together once, for every batch asks it."""
 
 
 class HeldLock(Protocol):
@@ -49,6 +59,10 @@ class News:
     before: dict[str, int] = field(default_factory=dict)
     batch: str | None = None
     views: Sequence[ViewChange] = ()
+    homes: Mapping[str, NewHomes] = field(default_factory=dict)
+    """Where chunks of arrays are at home from now on."""
+    rates: str | None = None
+    """What nodes were measured to take, if they were."""
     maintained: frozenset[str] = frozenset()
     """Arrays that only followed: whoever sends the batch again does not name them."""
 
@@ -89,6 +103,7 @@ def forget_array(connection: Connection, record: ArrayRecord) -> None:
     # Explicit, because not every database was created with its cascades switched on.
     forget_view(connection, record.id)
     forget_parts(connection, tables.parts.c.array_id == record.id)
+    forget_homes(connection, record.id)
     for table in (tables.labels, tables.dense_chunks, tables.versions):
         connection.execute(sa.delete(table).where(table.c.array_id == record.id))
     connection.execute(sa.delete(tables.arrays).where(tables.arrays.c.id == record.id))
@@ -97,9 +112,7 @@ def forget_array(connection: Connection, record: ArrayRecord) -> None:
 def publish_one(connection: Connection, change: NewVersion, batch: str | None) -> VersionRecord:
     """Enter the version that follows ``change.base``, with what it adds and ends."""
     table = tables.versions
-    newest = connection.execute(
-        sa.select(table).where(table.c.array_id == change.array_id).order_by(table.c.number.desc()).limit(1)
-    ).first()
+    newest = connection.execute(_NEWEST, {"array_id": change.array_id}).first()
     if newest is None or newest.number != change.base:
         raise ConflictError(
             "the array changed while this write was under way",
@@ -115,7 +128,7 @@ def publish_one(connection: Connection, change: NewVersion, batch: str | None) -
         change.array_id, number, change.pointer, change.schema, change.hi, change.operation, batch,
         _time_after(newest.created), cells, size, change.checksum,
     )  # fmt: skip
-    connection.execute(sa.insert(table).values(version_row(version, change.array_id)))
+    connection.execute(sa.insert(table), version_row(version, change.array_id))
     return version
 
 

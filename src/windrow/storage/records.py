@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -79,20 +80,39 @@ class ChunkStatistics:
         listed = list(pieces)
         if not listed:
             return cls.empty(ndim)
+        if len(listed) == 1:
+            return listed[0]
         return cls(*(np.concatenate([getattr(p, name) for p in listed]) for name in cls.__dataclass_fields__))
 
     def take(self, mask_or_index: npt.NDArray[Any]) -> ChunkStatistics:
         return ChunkStatistics(*(getattr(self, name)[mask_or_index] for name in self.__dataclass_fields__))
 
+    @property
+    def is_ascending(self) -> bool:
+        """Whether each chunk is there once, in the order of ordinals."""
+        return bool((self.ordinals[1:] > self.ordinals[:-1]).all())
+
     def touching(self, box: Box) -> npt.NDArray[np.bool_]:
         """Which chunks hold cells whose bounds overlap ``box``."""
-        overlapping: npt.NDArray[np.bool_] = (self.lo <= np.array(box.hi)) & (self.hi >= np.array(box.lo))
-        return np.asarray(overlapping.all(axis=1))
+        overlapping = np.ones(len(self), bool)
+        for axis, (lo, hi) in enumerate(zip(box.lo, box.hi, strict=True)):
+            overlapping &= (self.lo[:, axis] <= hi) & (self.hi[:, axis] >= lo)
+        return overlapping
 
     def cells_in(self, box: Box) -> int:
         """About how many cells lie in a box, if those of a chunk lie evenly within its bounds; 0 only if none do."""
         if not len(self) or box.is_empty:
             return 0
+        if box not in self._cells_known:
+            self._cells_known[box] = self._estimated(box)
+        return self._cells_known[box]
+
+    @functools.cached_property
+    def _cells_known(self) -> dict[Box, int]:
+        """Estimates that were made: whoever shares work out asks many times about the same boxes."""
+        return {}
+
+    def _estimated(self, box: Box) -> int:
         common = np.minimum(self.hi, np.array(box.hi)) - np.maximum(self.lo, np.array(box.lo)) + 1
         inside = np.flatnonzero((common > 0).all(axis=1))
         shares = (common[inside] / (self.hi[inside] - self.lo[inside] + 1)).prod(axis=1)
@@ -114,7 +134,7 @@ class ChunkStatistics:
 
     def merged(self) -> ChunkStatistics:
         """One row per chunk: a sparse chunk may lie in several parts."""
-        if not len(self):
+        if self.is_ascending:
             return self
         order = np.argsort(self.ordinals, kind="stable")
         sorted_ = self.take(order)

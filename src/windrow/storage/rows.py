@@ -11,7 +11,6 @@ from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
-import sqlalchemy as sa
 
 from windrow.errors import SchemaError, StoreError
 from windrow.model.labels import Labels
@@ -26,15 +25,6 @@ _KINDS = {"dense": False, "sparse": True}
 
 def now_microseconds() -> int:
     return time.time_ns() // 1000
-
-
-def alive(table: sa.Table, array_id: int, number: int) -> sa.ColumnElement[bool]:
-    """Which rows of a table with ``since`` and ``until`` belong to a version."""
-    return (
-        (table.c.array_id == array_id)
-        & (table.c.since <= number)
-        & (table.c.until.is_(None) | (table.c.until > number))
-    )
 
 
 def pack(bounds: Sequence[int]) -> bytes:

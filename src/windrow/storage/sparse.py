@@ -6,24 +6,27 @@ the driver alone, from what the tasks wrote.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
 import pyarrow as pa
 
 from windrow.errors import CorruptionError
 from windrow.model.box import Box
 from windrow.model.schema import Schema
-from windrow.storage.cells import cell_fields, coordinates, from_stored, stored_fields
+from windrow.storage.cells import cell_fields, from_stored, in_coordinate_order, stored_fields
 from windrow.storage.delta.log import CHECKPOINT_ENTRIES, PACKAGE, DeltaLog, Entry
 from windrow.storage.delta.vectors import is_vectors_file
 from windrow.storage.failures import store_failures
 from windrow.storage.parts import PartReader
-from windrow.storage.records import Part, parts_touching
+from windrow.storage.records import Int64Array, Part, parts_touching
 from windrow.storage.runtimes import use_runtime
+
+STAGED = ".staged"
+"""How the names of files end that only the tasks of a batch under way read."""
 
 _CONFIGURATION = {
     "delta.checkpointInterval": str(CHECKPOINT_ENTRIES),
@@ -66,32 +69,25 @@ class SparseSnapshot:
             for table in self.reader.batches(part, box, columns):
                 yield from_stored(table, self.schema)
 
-    def read(self, box: Box | None = None, attributes: Iterable[str] | None = None, threads: int = 1) -> pa.Table:
-        """The cells in ``box`` as one table, in the order of their coordinates."""
+    def read(
+        self,
+        box: Box | None = None,
+        attributes: Iterable[str] | None = None,
+        threads: int = 1,
+        chunks: Int64Array | None = None,
+    ) -> pa.Table:
+        """The cells in ``box``, and in some chunks (ascending) if these are told, in the order of their coordinates."""
         columns = self.columns(attributes)
         parts = self.touching(box)
-        with ThreadPoolExecutor(max(1, threads)) as pool:
-            tables = list(pool.map(lambda part: self.reader.read(part, box, columns), parts))
+        read = functools.partial(self.reader.read, box=box, columns=columns, chunks=chunks)
+        if threads > 1:
+            with ThreadPoolExecutor(threads) as pool:
+                tables = list(pool.map(read, parts))
+        else:  # as in a task, which has a thread already
+            tables = list(map(read, parts))
         fields = cell_fields(self.schema)
         empty = pa.schema([fields.field(name) for name in columns]).empty_table()
-        return _in_coordinate_order(pa.concat_tables([empty, *tables]), self.schema)
-
-
-def _in_coordinate_order(table: pa.Table, schema: Schema) -> pa.Table:
-    table = table.combine_chunks()
-    if table.num_rows < 2:
-        return table
-    at = coordinates(table, schema)
-    lows = [int(column.min()) for column in at]
-    spans = [int(column.max()) - lo + 1 for column, lo in zip(at, lows, strict=True)]
-    if np.prod(np.array(spans, dtype=float)) < 2**62:
-        key = np.zeros(table.num_rows, np.int64)
-        for column, lo, span in zip(at, lows, spans, strict=True):
-            key = key * span + (column - lo)
-        order = np.argsort(key, kind="stable")  # which makes use of the order inside chunks
-    else:
-        order = np.lexsort(at[::-1])
-    return table.take(pa.array(order))
+        return in_coordinate_order(pa.concat_tables([empty, *tables]), self.schema)
 
 
 class SparseStore:
@@ -130,12 +126,12 @@ class SparseStore:
             Path(self.path, part.path).unlink(missing_ok=True)
 
     def collect(self, kept: set[str], oldest: str) -> int:
-        """Remove every part and vectors file that is not among ``kept``, and the log before the oldest version that
-        is; returns the bytes freed."""
+        """Remove every part, vectors and staged file that is not among ``kept``, and the log before the oldest version
+        that is; returns the bytes freed."""
         freed = 0
         with store_failures(f"the array's store {self.path}"):
             for file in Path(self.path).iterdir():
-                ours = file.name.endswith(".parquet") or is_vectors_file(file.name)
+                ours = file.name.endswith((".parquet", STAGED)) or is_vectors_file(file.name)
                 if ours and file.name not in kept:
                     freed += file.lstat().st_size
                     file.unlink()

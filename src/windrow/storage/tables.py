@@ -152,6 +152,22 @@ view_history = Table(
     Index("view_history_by_array", "array_id"),
 )
 
+# Where chunks of an array are at home since a version: those that are not listed are where the rows before say, unless
+# this one is `whole`. A warehouse gets the table with the first homes.
+homes = Table(
+    "homes",
+    metadata,
+    Column("id", _key, primary_key=True, autoincrement=True),
+    Column("array_id", ForeignKey("arrays.id", ondelete="CASCADE"), nullable=False),
+    Column("since", BigInteger, nullable=False),
+    Column("whole", Integer, nullable=False),
+    Column("identity", String(64)),  # under which nodes keep the chunks that this version changed
+    Column("nodes", Text, nullable=False),  # the names that the numbers in the list stand for
+    Column("encoded", LargeBinary, nullable=False),  # chunks, and the number of the node of each
+    Column("joined", LargeBinary),  # of a view's state: what the batch joined for which of its chunks
+    Index("homes_by_array", "array_id", "since"),
+)
+
 batches = Table(
     "batches",
     metadata,

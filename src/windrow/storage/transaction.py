@@ -9,158 +9,25 @@ its name until then.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
-import numpy as np
-
 from windrow.errors import ConflictError, SchemaError, UnknownNameError
-from windrow.model.box import Box
 from windrow.model.labels import Labels
 from windrow.model.schema import Schema
 from windrow.storage.catalog import Catalog
-from windrow.storage.dense import DenseSnapshot
-from windrow.storage.dense_store import DenseStore, Reshape
+from windrow.storage.dense.store import DenseStore
+from windrow.storage.homes import NewHomes
 from windrow.storage.locks import ArrayLock, name_key
-from windrow.storage.parts import PartReader
 from windrow.storage.publishing import NewArray, News
 from windrow.storage.records import (
     ArrayRecord,
-    ChunkStatistics,
-    Int64Array,
-    LabelChange,
-    NewVersion,
-    Part,
     VersionRecord,
 )
-from windrow.storage.rows import clip_chunks
-from windrow.storage.sparse import SparseSnapshot, SparseStore
+from windrow.storage.sparse import SparseStore
 from windrow.storage.upkeep.sealing import seal
-from windrow.storage.upkeep.working_parts import chunks_of, marked_parts
-from windrow.storage.view_rows import ViewChange
+from windrow.storage.view_rows import ViewChange, ViewRecord, component_of
 from windrow.storage.warehouse import Warehouse
-
-
-def dense_snapshot(warehouse: Warehouse, record: ArrayRecord, version: VersionRecord) -> DenseSnapshot:
-    """A version of a dense array, ready to be read."""
-    labels = tuple(sorted(warehouse.catalog.labels(version).items()))
-    title = f"{record.name}@{version.number}"
-    path = warehouse.path(record.directory)
-    return DenseSnapshot(title, path, version.pointer, version.schema, version.hi, labels, version.checksum)
-
-
-def sparse_snapshot(warehouse: Warehouse, record: ArrayRecord, version: VersionRecord) -> SparseSnapshot:
-    """A version of a sparse array, ready to be read."""
-    parts = warehouse.catalog.parts(version)
-    title = f"{record.name}@{version.number}"
-    return SparseSnapshot(title, warehouse.path(record.directory), version.schema, version.hi, parts)
-
-
-@dataclass
-class WorkingArray:
-    """An array as it stands inside a transaction, and what publishing it will write into the catalog."""
-
-    record: ArrayRecord
-    base: VersionRecord
-    path: str
-    pointer: str
-    schema: Schema
-    hi: tuple[int, ...]
-    labels: dict[str, Labels]
-    operation: str = ""
-    written_chunks: list[ChunkStatistics] = field(default_factory=list)
-    replaces_all_chunks: bool = False
-    base_parts: dict[str, Part] = field(default_factory=dict)
-    parts: dict[str, Part] = field(default_factory=dict)
-    label_changes: dict[str, LabelChange] = field(default_factory=dict)
-    growth: Reshape | None = None
-    """Of a dense array, what the next write brings to the store with its blocks."""
-    checksum: str = ""
-    made: NewArray | None = None
-    """What is entered with it, if it is new."""
-    catalog: Catalog | None = None
-    """Knows the chunks of the parts that were there before."""
-    steps: int = 0
-    """How often the parts of a sparse array changed in here: they get a pointer of their own when it is sealed."""
-    marked: dict[str, Int64Array] = field(default_factory=dict)
-    """Of parts that were there before, the chunks in which cells died of a change, once it is sealed."""
-
-    @property
-    def title(self) -> str:
-        return f"{self.record.name}@{self.base.number}"
-
-    @property
-    def box(self) -> Box:
-        return self.schema.box(self.hi)
-
-    @property
-    def reader(self) -> PartReader:
-        return PartReader(self.title, self.path, self.schema)
-
-    def dense(self) -> DenseSnapshot:
-        labels = tuple(sorted(self.labels.items()))
-        known = self.base.checksum if self.pointer == self.base.pointer else ""
-        return DenseSnapshot(self.title, self.path, self.pointer, self.schema, self.hi, labels, known)
-
-    def sparse(self) -> SparseSnapshot:
-        return SparseSnapshot(self.title, self.path, self.schema, self.hi, tuple(self.parts.values()))
-
-    def version(self) -> VersionRecord:
-        """Its state in here in the form of a version, for queries inside the transaction."""
-        cells = sum(part.live for part in self.parts.values()) if self.record.sparse else self.box.size
-        pointer = f"{self.pointer}+{self.steps}" if self.steps else self.pointer
-        return replace(self.base, pointer=pointer, schema=self.schema, hi=self.hi, cells=cells, checksum="")
-
-    def chunks(self, catalog: Catalog) -> ChunkStatistics:
-        """The metadata of its chunks, of which the catalog knows those that were there before."""
-        if not self.record.sparse:
-            before = () if self.replaces_all_chunks else (catalog.chunks(self.base),)
-            return clip_chunks(self._newest((*before, *self.written_chunks)), self.version())
-        return chunks_of(self)
-
-    def _newest(self, written: Iterable[ChunkStatistics]) -> ChunkStatistics:
-        """What was last written of each chunk."""
-        every = ChunkStatistics.concatenate(written, self.schema.ndim)
-        newest = {int(ordinal): index for index, ordinal in enumerate(every.ordinals)}
-        return every.take(np.array(sorted(newest.values()), np.intp))
-
-    def set_labels(self, dimension: str, labels: Labels, start: int = 0) -> None:
-        """Note the labels of a dimension, of which those before ``start`` are as they were."""
-        self.labels[dimension] = labels
-        earlier = self.label_changes.get(dimension)
-        first = start if earlier is None else min(start, earlier.start)
-        encoded = labels.slice(first, len(labels)).to_bytes()
-        self.label_changes[dimension] = LabelChange(dimension, first, encoded)
-
-    @property
-    def changed(self) -> bool:
-        """Whether there is anything to publish: only something that was done makes a version."""
-        return bool(self.operation)
-
-    def note(self, operation: str) -> None:
-        """Name what was done, for the version's history."""
-        self.operation = operation if self.operation in ("", operation) else "batch"
-
-    def change(self) -> NewVersion:
-        dense = None
-        if self.written_chunks:
-            dense = self._newest(self.written_chunks)
-        removed = [part.id for path, part in self.base_parts.items() if path not in self.parts]
-        return NewVersion(
-            self.record.id,
-            self.base.number,
-            self.pointer,
-            self.schema,
-            self.hi,
-            self.operation,
-            dense_chunks=dense,
-            replaces_all_chunks=self.replaces_all_chunks,
-            added_parts=tuple(part for path, part in self.parts.items() if path not in self.base_parts),
-            removed_parts=tuple(part_id for part_id in removed if part_id is not None),
-            marked_parts=marked_parts(self),
-            labels=tuple(self.label_changes.values()),
-            checksum=self.checksum,
-        )
+from windrow.storage.working import WorkingArray, dense_snapshot
 
 
 class Transaction:
@@ -173,10 +40,15 @@ class Transaction:
         self._locks: dict[int, tuple[ArrayLock, str]] = {}
         self._working: dict[str, WorkingArray] = {}
         self._dropped: dict[str, ArrayRecord] = {}
+        self._views: list[ViewRecord] | None = None
         self.view_changes: dict[str, ViewChange] = {}
         """What publishing writes about views."""
         self.maintained: set[str] = set()
         """The views that follow what is done to other arrays: a batch is not known by them."""
+        self.homes: dict[str, NewHomes] = {}
+        """Where publishing says that chunks are at home."""
+        self.rates: str | None = None
+        """What nodes were measured to take, if they were."""
 
     @property
     def changed(self) -> dict[str, WorkingArray]:
@@ -191,7 +63,12 @@ class Transaction:
         """The array to change, locked and with its store at the published version."""
         if name not in self._working:
             self._check_not_dropped(name)
-            self._working[name] = self._open(self._lock_array(name))
+            found = self.catalog.current(name) if self._locks else None
+            # Nobody makes or drops a view, or an array, under a lock that is held.
+            if found is None or component_of(found[0].id, self.views()) not in self._locks:
+                self._lock_array(name)
+                found = self.catalog.current(name)
+            self._working[name] = self._open(*found)
         return self._working[name]
 
     def known(self, name: str) -> WorkingArray | None:
@@ -254,7 +131,7 @@ class Transaction:
     def revert(self, name: str) -> None:
         """Take back what was done to an array in here."""
         if self._working.pop(name, None) is not None:
-            self._working[name] = self._open(self.catalog.array(name))
+            self._working[name] = self._open(*self.catalog.current(name))
 
     def is_dropped(self, name: str) -> bool:
         return name in self._dropped
@@ -263,15 +140,30 @@ class Transaction:
         if name in self._dropped:
             raise UnknownNameError("the array was dropped in this batch", got=repr(name), hint="Create it anew")
 
+    def views(self) -> list[ViewRecord]:
+        """All views, as the catalog knew them when arrays were last locked in here."""
+        if self._views is None:
+            self._views = self.catalog.views()
+        return self._views
+
     def _lock_array(self, name: str) -> ArrayRecord:
         while True:
-            record = self.catalog.array(name)
-            key = self.catalog.lock_key(record.id)
+            record, key = self._find(name)
             taken = self._take(key, name)
-            if self.catalog.array(name).id == record.id and self.catalog.lock_key(record.id) == key:
+            self._views = None  # there may be others than before the lock was ours
+            with self.catalog.one_moment():
+                unmoved = component_of(record.id, self.views()) == key
+                unmoved = unmoved and self.catalog.array(name).id == record.id
+            if unmoved:
                 return record
             if taken:
                 self._give_back(key)  # the array was dropped and made anew, or a view was, while we waited
+
+    def _find(self, name: str) -> tuple[ArrayRecord, int]:
+        """An array, and under which number it is locked."""
+        with self.catalog.one_moment():
+            record = self.catalog.array(name)
+            return record, self.catalog.lock_key(record.id)
 
     def lock_all(self, names: Iterable[str]) -> None:
         """Lock several arrays, in the order in which everybody does."""
@@ -307,16 +199,17 @@ class Transaction:
         self._locks[key][0].release()
         del self._locks[key]
 
-    def _open(self, record: ArrayRecord) -> WorkingArray:
-        version = self.catalog.version(record)
+    def _open(self, record: ArrayRecord, version: VersionRecord) -> WorkingArray:
+        with self.catalog.one_moment():
+            labels = self.catalog.labels(version)
+            parts = {part.path: part for part in self.catalog.parts(version)} if record.sparse else {}
         path = self.warehouse.path(record.directory)
         store = SparseStore(path) if record.sparse else DenseStore(path)
         pointer = store.recover(version.pointer)
         if not record.sparse:
             dense_snapshot(self.warehouse, record, version).check()
-        parts = {part.path: part for part in self.catalog.parts(version)} if record.sparse else {}
         return WorkingArray(
-            record, version, path, pointer, version.schema, version.hi, self.catalog.labels(version),
+            record, version, path, pointer, version.schema, version.hi, labels,
             base_parts=parts, parts=dict(parts), catalog=self.catalog,
         )  # fmt: skip
 
@@ -327,6 +220,7 @@ class Transaction:
             for lock, name in locks:
                 lock.check(connection, name)
         changed = self.changed
+        homes = {name: new.at_steps(self._steps(name)) for name, new in self.homes.items()}  # sealing takes steps, too
         for working in changed.values():
             if working.record.sparse:
                 seal(working)
@@ -341,6 +235,8 @@ class Transaction:
             batch=self.batch,
             views=tuple(self.view_changes.values()),
             maintained=frozenset(self.maintained),
+            homes={name: new for name, new in homes.items() if name not in self._dropped},
+            rates=self.rates,
         )
         published = self.catalog.publish(news)
         versions = {name: published.get(name, working.base) for name, working in self._working.items()}
@@ -348,6 +244,10 @@ class Transaction:
         for record in self._dropped.values():
             self.warehouse.discard(record.directory)
         return versions
+
+    def _steps(self, name: str) -> int:
+        working = self._working.get(name)
+        return 0 if working is None else working.steps
 
     @property
     def unchanged(self) -> tuple[str, ...]:

@@ -24,7 +24,13 @@ HIDDEN = "__windrow_"
 STATE = f"{HIDDEN}state_"
 """How the name of the array begins that keeps what patching a view needs."""
 
+HISTORY_KEPT = 365
+"""Lines of a view's history that stay when its old versions are given up: a year of nights."""
+
 FRESH, STALE, FAILED = "fresh", "stale", "failed"
+
+_VIEWS = sa.select(tables.views).order_by(tables.views.c.array_id)
+"""Made once, because every change asks it several times."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +74,7 @@ def has_views(connection: Connection) -> bool:
 
 def view_records(connection: Connection) -> list[ViewRecord]:
     """All views, in the order in which they were made: each after those that it reads."""
-    rows = connection.execute(sa.select(tables.views).order_by(tables.views.c.array_id)).all()
+    rows = connection.execute(_VIEWS).all()
     with damaged_rows("a view"):
         return [_record(row) for row in rows]
 
@@ -89,10 +95,13 @@ def history_of(connection: Connection, array_id: int) -> list[dict[str, Any]]:
         return [json.loads(entry) for entry in connection.scalars(found)]
 
 
-def held_versions(connection: Connection, array_id: int) -> dict[int, dict[int, tuple[int, int]]]:
-    """For each version of a view, from which to which version of each base it holds."""
+def held_versions(
+    connection: Connection, array_id: int, number: int | None = None
+) -> dict[int, dict[int, tuple[int, int]]]:
+    """For each version of a view, or one of them, from which to which version of each base it holds."""
     table = tables.view_versions
-    found = connection.execute(sa.select(table.c.number, table.c.bases).where(table.c.array_id == array_id)).all()
+    chosen = sa.select(table.c.number, table.c.bases).where(table.c.array_id == array_id)
+    found = connection.execute(chosen if number is None else chosen.where(table.c.number == number)).all()
     with damaged_rows("a version of a view"):
         return {row.number: {int(k): (int(v[0]), int(v[1])) for k, v in json.loads(row.bases).items()} for row in found}
 
@@ -101,6 +110,17 @@ def forget_view(connection: Connection, array_id: int) -> None:
     if has_views(connection):
         for table in (tables.view_history, tables.view_versions, tables.views):
             connection.execute(sa.delete(table).where(table.c.array_id == array_id))
+
+
+def forget_view_versions(connection: Connection, array_id: int, numbers: Iterable[int]) -> None:
+    """Forget what versions of a view held for, and all but the last lines of its history."""
+    versions, history = tables.view_versions, tables.view_history
+    for number in numbers:
+        connection.execute(sa.delete(versions).where(versions.c.array_id == array_id, versions.c.number == number))
+    lines = sa.select(history.c.id).where(history.c.array_id == array_id).order_by(history.c.id.desc())
+    first = connection.scalar(lines.offset(HISTORY_KEPT - 1).limit(1))
+    if first is not None:
+        connection.execute(sa.delete(history).where(history.c.array_id == array_id, history.c.id < first))
 
 
 def enter_views(connection: Connection, changes: Iterable[ViewChange], published: Mapping[str, VersionRecord]) -> None:
@@ -128,9 +148,8 @@ def enter_views(connection: Connection, changes: Iterable[ViewChange], published
             _hold(connection, array_id, number, bases)
         for entry in change.history:
             stated = {"version": number if change.name in published else None, **entry}
-            connection.execute(
-                sa.insert(tables.view_history).values(array_id=array_id, entry=json.dumps(stated, default=str))
-            )
+            entered = {"array_id": array_id, "entry": json.dumps(stated, default=str)}
+            connection.execute(sa.insert(tables.view_history), entered)
 
 
 def _newest(connection: Connection, name: str, published: Mapping[str, VersionRecord]) -> tuple[int, int]:
@@ -148,13 +167,13 @@ def _hold(connection: Connection, array_id: int, number: int, bases: Mapping[int
 
     Only if none was passed over: after a while a base may be what it was, and have been something else in between.
     """
-    known = held_versions(connection, array_id).get(number)
+    known = held_versions(connection, array_id, number).get(number)
     earlier = known or {}
     follows = all(base in earlier and 0 <= at - earlier[base][1] <= 1 for base, at in bases.items())
     spans = json.dumps({base: (earlier[base][0] if follows else at, at) for base, at in bases.items()})
     table = tables.view_versions
     if known is None:
-        connection.execute(sa.insert(table).values(array_id=array_id, number=number, bases=spans))
+        connection.execute(sa.insert(table), {"array_id": array_id, "number": number, "bases": spans})
     else:
         mine = (table.c.array_id == array_id) & (table.c.number == number)
         connection.execute(sa.update(table).where(mine).values(bases=spans))

@@ -49,6 +49,12 @@ class Warehouse:
     @classmethod
     def open(cls, path: str | os.PathLike[str], catalog_url: str | None = None, create: bool = True) -> Warehouse:
         """Open a warehouse, or make one where there is nothing yet."""
+        if re.match("[A-Za-z][A-Za-z0-9+.-]*://", os.fspath(path)):
+            raise StoreError(
+                "a warehouse is a directory, and not yet a place in an object store",
+                got=os.fspath(path),
+                hint="Give the path of a directory, which may lie on a file system that several machines share",
+            )
         root = Path(path).expanduser().absolute()
         if root.exists() and not root.is_dir():
             raise StoreError("a warehouse is a directory", got=f"a file: {root}")

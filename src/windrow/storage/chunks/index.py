@@ -56,10 +56,12 @@ def unpack_columns(packed: bytes) -> list[Int64Array]:
         raise ValueError(f"the columns cannot be unpacked: {error}") from None
     columns, start = [], 0
     for lowest, width in heads:
-        column = np.full(rows, lowest, np.int64)
         if width:
-            column += np.frombuffer(raw, f"<u{width}", rows, start).astype(np.int64)
+            column = np.frombuffer(raw, f"<u{width}", rows, start).astype(np.int64)
+            column += lowest
             start += width * rows
+        else:
+            column = np.full(rows, lowest, np.int64)
         column.flags.writeable = False
         columns.append(column)
     return columns
@@ -82,8 +84,11 @@ def decode_index(encoded: bytes, grid: ChunkGrid, part_bytes: int) -> ChunkStati
         raise ValueError("the index is of another number of dimensions")
     steps, cells, changed = columns[:3]
     ordinals = np.cumsum(steps)
-    lo = _corners(ordinals, grid) + np.stack(columns[3 : 3 + grid.ndim], axis=1)
-    hi = lo + np.stack(columns[3 + grid.ndim :], axis=1)
+    lo = _corners(ordinals, grid)
+    hi = np.empty_like(lo)
+    for axis in range(grid.ndim):
+        lo[:, axis] += columns[3 + axis]
+        np.add(lo[:, axis], columns[3 + grid.ndim + axis], out=hi[:, axis])
     return ChunkStatistics(ordinals, cells, share_bytes(part_bytes, cells), lo, hi, changed)
 
 
@@ -94,10 +99,15 @@ def share_bytes(size: int, cells: Int64Array) -> Int64Array:
 
 
 def _corners(ordinals: Int64Array, grid: ChunkGrid) -> Int64Array:
-    """The first cell of each chunk."""
-    keys = [ordinals // stride % count for stride, count in zip(grid.strides, grid.radix, strict=True)]
-    starts = zip(keys, grid.lo, grid.chunk, strict=True)
-    return np.stack([lo + key * size for key, lo, size in starts], axis=1).astype(np.int64)
+    """The first cell of each chunk, column by column in memory, because that is how they are compared."""
+    corners = np.empty((len(ordinals), grid.ndim), np.int64, order="F")
+    rest = ordinals
+    for axis, (stride, lo, size) in enumerate(zip(grid.strides, grid.lo, grid.chunk, strict=True)):
+        key = rest // stride
+        rest = rest - key * stride
+        np.multiply(key, size, out=corners[:, axis])
+        corners[:, axis] += lo
+    return corners
 
 
 def row_starts(chunks: ChunkStatistics) -> Int64Array:
@@ -147,8 +157,13 @@ def newest_changes(pieces: Sequence[ChunkStatistics]) -> tuple[Int64Array, Int64
 
 def existing_chunks(pieces: Sequence[ChunkStatistics], ndim: int) -> ChunkStatistics:
     """The chunks of several parts that have live cells, a row each per part, with when each chunk last changed."""
-    every = ChunkStatistics.concatenate(pieces, ndim)
-    unique, newest = newest_changes(pieces)
-    changed = newest[np.searchsorted(unique, every.ordinals)]
-    told = ChunkStatistics(every.ordinals, every.cells, every.bytes, every.lo, every.hi, changed)
-    return told.take(np.flatnonzero(told.cells > 0))
+    every = ChunkStatistics.concatenate(sorted(pieces, key=_first_ordinal), ndim)
+    if not every.is_ascending:  # some chunks are in several parts
+        unique, newest = newest_changes(pieces)
+        changed = newest[np.searchsorted(unique, every.ordinals)]
+        every = ChunkStatistics(every.ordinals, every.cells, every.bytes, every.lo, every.hi, changed)
+    return every if (every.cells > 0).all() else every.take(np.flatnonzero(every.cells > 0))
+
+
+def _first_ordinal(piece: ChunkStatistics) -> int:
+    return int(piece.ordinals[0]) if len(piece) else -1

@@ -16,7 +16,7 @@ from windrow.storage import tables
 from windrow.storage.chunks.index import encode_index, pack_columns, unpack_columns
 from windrow.storage.failures import damaged_rows
 from windrow.storage.records import ChunkStatistics, Int64Array, Marked, NewVersion, Part, Vector
-from windrow.storage.rows import alive, pack, unpack_all
+from windrow.storage.rows import pack, unpack_all
 
 WHOLE_EVERY = 64
 """After so many changes of a dense array's chunks they are listed whole, so that reading them stays quick."""
@@ -26,14 +26,29 @@ MOST_PARAMETERS = 500
 
 # Parts and vectors
 
+_NUMBER: sa.BindParameter[int] = sa.bindparam("number")
+
+
+def _holds(table: sa.Table) -> sa.ColumnElement[bool]:
+    """Which rows of a table with ``since`` and ``until`` belong to a version."""
+    return sa.and_(table.c.since <= _NUMBER, table.c.until.is_(None) | (table.c.until > _NUMBER))
+
+
+_OF_VERSION = sa.and_(tables.parts.c.array_id == sa.bindparam("array_id"), _holds(tables.parts))
+_PARTS = sa.select(tables.parts).where(_OF_VERSION).order_by(tables.parts.c.id)
+_VECTORS = (
+    sa.select(*tables.vectors.c["part_id", "file", "start", "length", "dead", "spent"])
+    .join(tables.parts, tables.parts.c.id == tables.vectors.c.part_id)
+    .where(_OF_VERSION, _holds(tables.vectors))
+)
+"""Both made once, because every change asks them."""
+
 
 def read_parts(connection: Connection, array_id: int, number: int) -> tuple[Part, ...]:
     """The parts of a version, with the vectors that they have in it."""
-    part, vector = tables.parts, tables.vectors
-    rows = connection.execute(sa.select(part).where(alive(part, array_id, number)).order_by(part.c.id)).all()
-    holds = (vector.c.since <= number) & (vector.c.until.is_(None) | (vector.c.until > number))
-    joined = sa.select(vector).join(part, part.c.id == vector.c.part_id).where(alive(part, array_id, number), holds)
-    found = connection.execute(joined).all()
+    asked = {"array_id": array_id, "number": number}
+    rows = connection.execute(_PARTS, asked).all()
+    found = connection.execute(_VECTORS, asked).all()
     with damaged_rows("parts"):
         vectors = {row.part_id: row for row in found}
         lows, highs = unpack_all([row.lo for row in rows]), unpack_all([row.hi for row in rows])
@@ -104,8 +119,8 @@ def _dead_rows(connection: Connection, ids: Sequence[int]) -> dict[int, int]:
     """How many rows of each part are dead in the newest version, if any are."""
     table, found = tables.vectors, {}
     for some in _pieces(ids):
-        chosen = table.c.part_id.in_(some) & table.c.until.is_(None)
-        found.update({row.part_id: int(row.dead) for row in connection.execute(sa.select(table).where(chosen))})
+        chosen = sa.select(table.c.part_id, table.c.dead).where(table.c.part_id.in_(some) & table.c.until.is_(None))
+        found.update({row.part_id: int(row.dead) for row in connection.execute(chosen)})
     return found
 
 
@@ -155,18 +170,18 @@ def _add_part(connection: Connection, array_id: int, number: int, part: Part, gr
         "last": part.last,
         "run": part.run,
     }
-    inserted = connection.execute(sa.insert(tables.parts).values(row))
+    inserted = connection.execute(sa.insert(tables.parts), row)
     part_id = int(inserted.inserted_primary_key[0])  # type: ignore[index]
     assert part.chunks is not None
     add_index(connection, part_id, part.chunks, grid)
     if part.vector is not None:
         row = _vector_row(part_id, number, Marked(part, np.empty(0, np.int64)))
-        connection.execute(sa.insert(tables.vectors).values(row))
+        connection.execute(sa.insert(tables.vectors), row)
 
 
 def add_index(connection: Connection, part_id: int, chunks: ChunkStatistics, grid: ChunkGrid) -> None:
     row = {"part_id": part_id, "chunks": len(chunks), "encoded": encode_index(chunks, grid)}
-    connection.execute(sa.insert(tables.part_chunks).values(row))
+    connection.execute(sa.insert(tables.part_chunks), row)
 
 
 def forget_parts(connection: Connection, chosen: sa.ColumnElement[bool]) -> None:

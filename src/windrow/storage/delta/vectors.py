@@ -12,6 +12,7 @@ import os
 import struct
 import uuid
 import zlib
+from array import array
 from collections.abc import Sequence
 from typing import Any
 
@@ -40,7 +41,7 @@ def encode_rows(rows: npt.NDArray[Any]) -> Vector:
     """A vector of these row numbers that is in no file yet."""
     from pyroaring import BitMap
 
-    found = BitMap(np.ascontiguousarray(rows, np.uint32))
+    found = BitMap(array("I", np.ascontiguousarray(rows, np.uint32).tobytes()))  # of a NumPy array it takes one by one
     found.run_optimize()
     return Vector(len(found), encoded=_HEAD.pack(_MAGIC, 1, 0) + found.serialize())
 

@@ -20,7 +20,7 @@ from windrow.storage.records import ChunkStatistics, Int64Array, Part
 from windrow.storage.upkeep.working_parts import indexes_of, mark_rows, told_of
 
 if TYPE_CHECKING:
-    from windrow.storage.transaction import WorkingArray
+    from windrow.storage.working import WorkingArray
 
 Source = tuple[Part, Int64Array]
 """A part, and those of its live rows that are moved."""

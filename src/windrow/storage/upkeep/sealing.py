@@ -18,7 +18,7 @@ from windrow.storage.upkeep.tidying import MOST_CELLS, base_parts, tidy
 from windrow.storage.upkeep.working_parts import marked_chunks, told_of
 
 if TYPE_CHECKING:
-    from windrow.storage.transaction import WorkingArray
+    from windrow.storage.working import WorkingArray
 
 
 def seal(working: WorkingArray) -> None:

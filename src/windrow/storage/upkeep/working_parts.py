@@ -19,7 +19,7 @@ from windrow.storage.delta.vectors import encode_rows
 from windrow.storage.records import ChunkStatistics, Int64Array, Marked, Part
 
 if TYPE_CHECKING:
-    from windrow.storage.transaction import WorkingArray
+    from windrow.storage.working import WorkingArray
 
 NOTHING: Int64Array = np.empty(0, np.int64)
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 import functools
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
+from functools import cached_property
 from typing import Any
 
 import icechunk
@@ -23,7 +24,8 @@ from windrow.model.labels import Labels
 from windrow.model.schema import Attribute, Schema
 from windrow.model.source import Blocks
 from windrow.storage.checksums import snapshot_checksum
-from windrow.storage.dense_layout import is_time, stored_variable
+from windrow.storage.dense.chunks import ChunkKey, ChunkRequests, layout_obstacle, read_box
+from windrow.storage.dense.layout import is_time, stored_variable, variables_of
 from windrow.storage.failures import store_failures
 from windrow.storage.places import place_inside
 from windrow.storage.runtimes import use_runtime
@@ -54,39 +56,66 @@ class DenseSnapshot:
     checksum: str = ""
     """Of its metadata; empty for a state that is not published."""
 
-    @property
+    @cached_property
     def schema(self) -> Schema:
         return bound_schema(self.growing_schema, self.hi)
 
-    @property
+    @cached_property
     def labels(self) -> Mapping[str, Labels]:
         return dict(self.label_items)
 
-    @property
+    @cached_property
     def box(self) -> Box:
         return self.growing_schema.box(self.hi)
+
+    def __reduce__(self) -> Any:
+        return type(self), tuple(getattr(self, field.name) for field in fields(self))  # without what was derived
 
     def read(self, box: Box, attributes: Iterable[str] | None = None) -> Blocks:
         """The values in ``box`` of the named attributes (all by default) and of their companions."""
         names = self.growing_schema.attribute_names if attributes is None else tuple(attributes)
+        kept = [self.growing_schema.attribute(name) for name in names]
+        found = self._read_variables([variable for attribute in kept for variable in variables_of(attribute)], box)
         result: dict[str, Any] = {}
-        for attribute in map(self.growing_schema.attribute, names):
-            result[attribute.name] = self._read_variable(attribute.name, attribute, box)
+        for attribute in kept:
+            values = found[attribute.name]
+            result[attribute.name] = values.view("datetime64[us]") if is_time(attribute) else values
             if attribute.has_companion:
-                result[attribute.companion] = self._read_variable(attribute.companion, attribute, box)
+                result[attribute.companion] = found[attribute.companion]
         return result
 
-    def _read_variable(self, variable: str, attribute: Attribute, box: Box) -> Any:
-        if box.is_empty:
-            dtype = bool if variable == attribute.companion else attribute.type.dtype
-            return np.empty(box.shape, dtype)
+    def _read_variables(self, names: Sequence[str], box: Box) -> dict[str, Any]:
         try:
-            values = np.asarray(stored_variable(self._group(), variable)[box.slices(self.growing_schema.lo)])
+            stored = {name: self._variable(name) for name in names}
         except MachineError:
             raise
         except Exception as error:
-            raise self._damage(variable, box, error) from error
-        return values.view("datetime64[us]") if variable == attribute.name and is_time(attribute) else values
+            raise self._unreadable(error) from error
+        if box.is_empty:
+            return {name: np.empty(box.shape, variable.dtype) for name, variable in stored.items()}
+        grid = self.growing_schema.grid
+        plain = {name: one for name, one in stored.items() if layout_obstacle(one, grid.chunk) is None}
+        found = read_box(plain, grid, box, self._damaged_chunk) if plain else {}
+        for name in stored.keys() - plain.keys():
+            try:
+                found[name] = np.asarray(stored[name][box.slices(self.growing_schema.lo)])
+            except MachineError:
+                raise
+            except Exception as error:
+                raise self._damage(name, box, error) from error
+        return found
+
+    def requests(self, variables: Iterable[str], sequence: Sequence[ChunkKey]) -> ChunkRequests:
+        """Chunks of these variables, for whoever decodes them into memory of their own."""
+        return ChunkRequests({name: self._variable(name) for name in variables}, sequence, self._damaged_chunk)
+
+    def layout_obstacle(self, attribute: Attribute) -> str | None:
+        """Why an attribute's chunks cannot be asked for one by one; None if they can."""
+        if attribute.type.dtype.kind not in "biuf" or is_time(attribute):
+            return f"values of type {attribute.type} are read by zarr"
+        chunk = self.growing_schema.grid.chunk
+        found = (layout_obstacle(self._variable(name), chunk) for name in variables_of(attribute))
+        return next(filter(None, found), None)
 
     def check(self) -> None:
         """Refuse to build on a version whose metadata is damaged: what it hides would be lost in the next one too."""
@@ -100,6 +129,13 @@ class DenseSnapshot:
     def _group(self) -> zarr.Group:
         use_runtime(PACKAGE)  # an open group may have come from the process that this one was forked from
         return _open_snapshot(self.path, self.pointer, self.checksum)
+
+    def _variable(self, name: str) -> zarr.Array[Any]:
+        use_runtime(PACKAGE)
+        return _open_variable(self.path, self.pointer, self.checksum, name)
+
+    def _damaged_chunk(self, variable: str, key: ChunkKey, error: Exception) -> Error:
+        return self._damage(variable, self.growing_schema.grid.box_of(key) & self.box, error)
 
     def _damage(self, variable: str, box: Box, error: Exception) -> Error:
         """Which chunk of a failed read is the damaged one."""
@@ -173,6 +209,11 @@ def _checksum(repository: icechunk.Repository, path: str, pointer: str) -> str:
 @functools.lru_cache(maxsize=64)
 def _open_snapshot(path: str, pointer: str, checksum: str) -> zarr.Group:
     return zarr.open_group(_snapshot_store(path, pointer, checksum), mode="r", zarr_format=3)
+
+
+@functools.lru_cache(maxsize=512)
+def _open_variable(path: str, pointer: str, checksum: str, name: str) -> zarr.Array[Any]:
+    return stored_variable(_open_snapshot(path, pointer, checksum), name)
 
 
 def open_repository(path: str) -> icechunk.Repository:

@@ -29,6 +29,11 @@ def stored_variable(group: zarr.Group, name: str) -> zarr.Array[Any]:
     return found
 
 
+def variables_of(attribute: Attribute) -> tuple[str, ...]:
+    """The Zarr arrays that hold an attribute: its values, and where they are present if they do not say so."""
+    return (attribute.name, attribute.companion) if attribute.has_companion else (attribute.name,)
+
+
 def is_time(attribute: Attribute) -> bool:
     """Whether an attribute's values are stored as CF times: as integers with units."""
     return attribute.type.name == "datetime"

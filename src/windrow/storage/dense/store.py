@@ -16,9 +16,9 @@ import zarr
 from windrow.model.labels import Labels
 from windrow.model.schema import Schema
 from windrow.storage.checksums import snapshot_checksum
-from windrow.storage.dense import PACKAGE, open_repository
-from windrow.storage.dense_blocks import BlockReceipt
-from windrow.storage.dense_layout import create_variables, stored_variable, write_coordinate
+from windrow.storage.dense.blocks import BlockReceipt
+from windrow.storage.dense.layout import create_variables, stored_variable, write_coordinate
+from windrow.storage.dense.snapshots import PACKAGE, open_repository
 from windrow.storage.failures import store_failures
 from windrow.storage.places import check_no_links
 from windrow.storage.runtimes import use_runtime

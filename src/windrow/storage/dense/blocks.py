@@ -18,8 +18,8 @@ from windrow.model.box import Box
 from windrow.model.conform import conform
 from windrow.model.schema import Attribute, Schema
 from windrow.model.source import Blocks, ChangedBlocks, GridSource
-from windrow.storage.dense import PACKAGE, damaged_chunk
-from windrow.storage.dense_layout import is_time, stored_variable
+from windrow.storage.dense.layout import is_time, stored_variable, variables_of
+from windrow.storage.dense.snapshots import PACKAGE, damaged_chunk
 from windrow.storage.failures import store_failures
 from windrow.storage.records import ChunkStatistics
 from windrow.storage.runtimes import use_runtime
@@ -92,7 +92,7 @@ def _name_damage(task: BlockWrite, group: zarr.Group, attribute: Attribute) -> I
     try:
         yield
     except ValueError as error:
-        variables = [attribute.name, attribute.companion] if attribute.has_companion else [attribute.name]
+        variables = variables_of(attribute)
         grid = task.schema.grid
         touched = [grid.box_of(key) & task.bounds for key in grid.keys_touching(task.box)]
         whole = functools.reduce(Box.__or__, touched)
@@ -112,7 +112,7 @@ def _measure_others(task: BlockWrite, store: _MeasuringStore, blocks: Blocks) ->
     for attribute in task.schema.attributes:
         if attribute.name in blocks:
             continue
-        variables = [attribute.name, attribute.companion] if attribute.has_companion else [attribute.name]
+        variables = variables_of(attribute)
         for key in task.schema.grid.keys_touching(task.box):
             for variable in variables:
                 name = f"{variable}/c/{'/'.join(map(str, key))}"
