@@ -13,9 +13,9 @@ from windrow.aggregates.aggregate import Aggregate, FramedAggregate
 from windrow.aggregates.user import UserAggregate
 from windrow.dataframes.fractions import check_fractions
 from windrow.dataframes.offsets import WHOLE, BoundReader, measure_reach, refuse_changing
-from windrow.dataframes.routes import TablePlan
 from windrow.dataframes.sessions import arrow_type, check_schema, column_named, extend_schema, functions, is_column
 from windrow.dataframes.spec import BoundFrame, FrameTask, TableAggregate, is_bounded
+from windrow.dataframes.table_plan import TablePlan
 from windrow.dataframes.unbounded_states import can_carry
 from windrow.errors import DataError, SchemaError, UnknownNameError, nearest
 from windrow.model.frame import Frame, SortKey

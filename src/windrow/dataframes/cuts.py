@@ -33,9 +33,13 @@ NOWHERE, LOWER, UPPER = 0, 1, 2
 
 def row_hash(kinds: Mapping[str, Any]) -> Column:
     """A hash of all columns that Spark can hash."""
-    hashed = [column_named(name) for name, kind in kinds.items() if _hashable(kind)]
-    column: Column = functions().xxhash64(*hashed)
+    column: Column = functions().xxhash64(*(column_named(name) for name in hashed_columns(kinds)))
     return column
+
+
+def hashed_columns(kinds: Mapping[str, Any]) -> list[str]:
+    """The columns whose hash orders rows with equal keys."""
+    return [name for name, kind in kinds.items() if _hashable(kind)]
 
 
 def _hashable(kind: Any) -> bool:
@@ -83,31 +87,17 @@ class Cuts:
             [literal(value, kinds[key.column].simpleString()) for value in self.keys.column(key.column).to_pylist()]
             for key in self.partition + self.order
         ]
-        column: Column = functions().expr(f"cast({self._tree(literals, 0, self.slices - 1)} as int)")
+        below = [self._below([column[number] for column in literals], number) for number in range(self.slices - 1)]
+        leaves = [self._leaf(literals, number) for number in range(self.slices)]
+        column: Column = functions().expr(f"cast({write_search(below, leaves)} as int)")
         return column
-
-    def _tree(self, literals: list[list[str]], low: int, high: int) -> str:
-        """A search among the slices ``low`` to ``high``."""
-        if low == high:
-            return self._leaf(literals, low)
-        middle = (low + high) // 2
-        below = self._below([column[middle] for column in literals], middle)
-        left, right = self._tree(literals, low, middle), self._tree(literals, middle + 1, high)
-        return f"if({below}, {left}, {right})"
 
     def _below(self, cut: list[str], number: int) -> str:
         """Whether a row sorts before a cut."""
         tie = self.ties[number]
-        below = "false" if tie is None else f"`{TIE}` < {_whole(tie)}"
-        for key, value in reversed(list(zip(self.partition + self.order, cut, strict=True))):
-            name = quote_name(key.column)
-            if value == "null":
-                less = "false" if key.nulls_first else f"{name} is not null"
-            else:
-                way = ">" if key.descending else "<"
-                less = f"coalesce({name} {way} {value}, {str(key.nulls_first).lower()})"
-            below = less if below == "false" else f"({less} or ({name} <=> {value} and {below}))"
-        return below
+        return write_below(
+            self.partition + self.order, cut, "false" if tie is None else f"`{TIE}` < {write_whole(tie)}"
+        )
 
     def _leaf(self, literals: list[list[str]], number: int) -> str:
         if not self.ties:
@@ -124,6 +114,33 @@ class Cuts:
         return found
 
 
+def write_search(below: Sequence[str], leaves: Sequence[str]) -> str:
+    """Spark SQL for the leaf that a row belongs to, among cuts in order: a balanced tree of comparisons.
+
+    ``below`` says whether a row sorts before each cut; there is one leaf more than there are cuts.
+    """
+    if not below or all(leaf == leaves[0] for leaf in leaves):
+        return leaves[0]
+    middle = len(below) // 2
+    left = write_search(below[:middle], leaves[: middle + 1])
+    right = write_search(below[middle + 1 :], leaves[middle + 1 :])
+    return f"if({below[middle]}, {left}, {right})"
+
+
+def write_below(keys: Sequence[SortKey], values: Sequence[str], equal: str) -> str:
+    """Spark SQL for whether a row's keys sort before some values; ``equal`` is what it is where they are equal."""
+    below = equal
+    for key, value in reversed(list(zip(keys, values, strict=True))):
+        name = quote_name(key.column)
+        if value == "null":
+            less = "false" if key.nulls_first else f"{name} is not null"
+        else:
+            way = ">" if key.descending else "<"
+            less = f"coalesce({name} {way} {value}, {str(key.nulls_first).lower()})"
+        below = less if below == "false" else f"({less} or ({name} <=> {value} and {below}))"
+    return below
+
+
 def literal(value: Any, kind: str) -> str:
     """A value in Spark SQL, whatever characters are in it."""
     if value is None:
@@ -135,7 +152,7 @@ def literal(value: Any, kind: str) -> str:
     return f"cast('{value}' as {kind})"
 
 
-def _whole(number: int) -> str:
+def write_whole(number: int) -> str:
     return f"cast('{number}' as bigint)"
 
 

@@ -15,10 +15,10 @@ from windrow.model.frame import Frame, SortKey, exclusion_of
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-    from windrow.dataframes.routes import Route, TablePlan
+    from windrow.dataframes.table_plan import Route, TablePlan
 
 METHODS = ("auto", "naive", "incremental", "segment_tree", "reuse", "replace")
-SHUFFLES = ("auto", "always")
+SHUFFLES = ("auto", "always", "sampled", "exact")
 
 
 def frames(
@@ -27,7 +27,8 @@ def frames(
     """Aggregates over frames of a DataFrame's rows.
 
     ``method`` and ``tau`` are those of ``framed``. ``tasks`` says into how many tasks rows are cut if they must be
-    sorted. With ``shuffle="always"`` they are sorted even where they are in order.
+    sorted. With ``shuffle="always"`` they are sorted even where they are in order; ``"sampled"`` and ``"exact"`` name
+    one of the two ways to do so.
     """
     if not is_dataframe(df):
         raise DataError("frames takes a Spark DataFrame", got=type(df).__name__)

@@ -33,7 +33,7 @@ BEFORE_VERSION = "@ \t\r\n"
 
 @dataclass(frozen=True)
 class Setting:
-    """What follows a neighbourhood: step, boundary, min count, method or strategy."""
+    """What follows a neighbourhood: step, boundary, min count, method, strategy or sweep."""
 
     word: str
     value: Any
@@ -140,7 +140,7 @@ class NeighbourhoodBuilder:
 
 def window_clause(axes: Sequence[WindowAxis], settings: Sequence[Setting], place: int) -> Clause:
     """A window with what follows it; steps belong to the dimensions they name, or to all in order."""
-    found = _settings("a window", settings, ("step", "boundary", "min count", "method", "strategy"))
+    found = _settings("a window", settings, ("step", "boundary", "min count", "method", "strategy", "sweep"))
     if "step" in found:
         axes = _stepped(list(axes), found["step"].value, found["step"].place)
     spec = WindowSpec(tuple(axes), _value(found, "boundary", "clip"), _value(found, "min count", 0))
@@ -155,7 +155,8 @@ def regrid_clause(blocks: Sequence[Block], settings: Sequence[Setting], place: i
 
 def _clause(word: str, spec: WindowSpec | RegridSpec, found: dict[str, Setting], place: int) -> Clause:
     method, strategy = _value(found, "method", "auto"), _value(found, "strategy", "auto")
-    return Clause(word, GROUPING, spec, place, method, strategy=strategy)
+    sweep = _value(found, "sweep", None)
+    return Clause(word, GROUPING, spec, place, method, strategy=strategy, sweep=sweep)
 
 
 def neighbours_clause(shape: Shape, settings: Sequence[Setting], place: int) -> Clause:

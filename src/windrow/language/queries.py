@@ -50,6 +50,7 @@ class Clause:
     method: str = "auto"
     min_count: int = 0
     strategy: str = "auto"
+    sweep: str | None = None
     step: int | tuple[Block, ...] = 1
 
 
@@ -271,7 +272,7 @@ def _grouped(plan: Plan, grouping: Clause | None, measures: tuple[Measure, ...])
         columns: tuple[GroupKey, ...] = value if isinstance(value, tuple) else ()
         return GroupBy(plan, columns, measures)
     if isinstance(value, WindowSpec):
-        return Windowed(plan, value, measures, grouping.method, grouping.strategy)
+        return Windowed(plan, value, measures, grouping.method, grouping.strategy, grouping.sweep)
     if isinstance(value, RegridSpec):
         return Regrid(plan, value, measures, grouping.method, grouping.strategy)
     return Neighbours(plan, value, measures, grouping.min_count, grouping.method, grouping.step)

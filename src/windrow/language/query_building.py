@@ -274,6 +274,10 @@ class QueryBuilder(ExpressionBuilder, NeighbourhoodBuilder):
     def strategy(self, meta: Meta, children: list[Any]) -> Setting:
         return Setting("strategy", children[0].lower(), meta.start_pos)
 
+    @v_args(meta=True)
+    def sweep(self, meta: Meta, children: list[Any]) -> Setting:
+        return Setting("sweep", children[0], meta.start_pos)
+
     def scan(self, children: list[Any]) -> Plan:
         name, version = children
         return Scan(name, **(version or {}))

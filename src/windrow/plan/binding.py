@@ -191,8 +191,11 @@ def _window(plan: Windowed | Regrid, source: Named) -> Bound:
     spec = plan.window if isinstance(plan, Windowed) else plan.blocks
     # Windows need somewhere to be, even if there are no cells.
     bounds = Box(bound.box.lo, tuple(map(max, bound.box.lo, bound.box.hi)))
+    sweep = plan.sweep if isinstance(plan, Windowed) else None
+    swept = None if sweep is None else bound.schema.axis(sweep)
+    method = plan.method if swept is None else "incremental"
     window = WindowPlan(
-        bound.schema, bounds, spec.bind(bound.schema), aggregates, bound.labels, plan.method, plan.strategy
+        bound.schema, bounds, spec.bind(bound.schema), aggregates, bound.labels, method, plan.strategy, swept
     )
     labels = tuple(window.result_labels.items())
     box = window.results

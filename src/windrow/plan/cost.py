@@ -16,7 +16,9 @@ from windrow.kernels.choose import AUTO
 from windrow.kernels.contract.problems import WindowProblem, window_problem
 from windrow.kernels.contract.sweeps import AnySweep
 from windrow.kernels.windows import WindowChoice, choose_windows
-from windrow.model.window import Extent, Window
+from windrow.model.window import Extent
+from windrow.plan.sparse_axes import cell_axes, swept_dimension
+from windrow.plan.windows import WindowPlan
 
 FOUND_ROW = 10.0  # nanoseconds to find a row of a window among sparse cells
 USER_CELL = 3.0  # a call of a user's function
@@ -54,6 +56,7 @@ class Asked:
 
     method: str = "auto"
     strategy: str = AUTO
+    swept: int | None = None
 
 
 def estimate(
@@ -61,7 +64,7 @@ def estimate(
 ) -> Estimate:
     """What ``Evaluation.result`` will do for one aggregate."""
     operation = aggregate.definition.kernel_operation
-    problem = window_problem(operation, shape, dtype or "bool", sweeps)
+    problem = window_problem(operation, shape, dtype or "bool", sweeps, forced=asked.swept)
     if aggregate.attribute is None:
         return Estimate("the number of cells follows from the window", None, problem.outputs * 1.0)
     if aggregate.definition.compose is not None:
@@ -70,20 +73,23 @@ def estimate(
         return _user(aggregate, asked.method, problem)
     ranks = aggregate.ranks(problem.cells)
     forced = asked.strategy if asked.method == "auto" else asked.method
-    choice = choose_windows(operation, shape, dtype, sweeps, ranks, forced)
+    choice = choose_windows(operation, shape, dtype, sweeps, ranks, forced, asked.swept)
     cost = choice.cost
     return Estimate(f"{choice.name}, {choice.reason}", cost.sweep, cost.nanoseconds, choice)
 
 
-def cell_estimate(method: str, window: Window, cells: int) -> Estimate:
+def cell_estimate(plan: WindowPlan, cells: int) -> Estimate:
     """What will be done for an aggregate over the windows of a sparse array that has ``cells`` cells."""
-    widths = [extent.width if isinstance(extent, Extent) else 1 for extent in window.extents]
-    whole = [isinstance(extent, Extent) and extent.is_any for extent in window.extents]
-    rows = math.prod(1 if any_cell else width for any_cell, width in zip(whole[:-1], widths[:-1], strict=True))
-    text = f"at existing cells, found in {rows:,} rows of the window in the order of coordinates"
+    swept = swept_dimension(cell_axes(plan, plan.results), plan.swept)
+    whole = [isinstance(extent, Extent) and extent.is_any for extent in plan.resolved.extents]
+    widths = [extent.width if isinstance(extent, Extent) else 1 for extent in plan.resolved.extents]
+    others = [1 if whole[axis] else width for axis, width in enumerate(widths) if axis != swept]
+    rows, method = math.prod(others), plan.method
+    order = "coordinates" if swept == len(widths) - 1 else f"coordinates with {plan.window.dimensions[swept]} last"
+    text = f"at existing cells, found in {rows:,} rows of the window in the order of {order}"
     if method == "auto":
         text += ", or on a grid where cells lie close"
-    return Estimate(f"{text} ({method})", len(widths) - 1, cells * rows * FOUND_ROW)
+    return Estimate(f"{text} ({method})", swept, cells * rows * FOUND_ROW)
 
 
 def _user(aggregate: Aggregate, method: str, problem: WindowProblem) -> Estimate:

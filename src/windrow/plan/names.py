@@ -59,6 +59,7 @@ KEYWORDS = RESERVED | frozenset(
         "sparse",
         "step",
         "strategy",
+        "sweep",
         "to",
         "trailing",
         "update",

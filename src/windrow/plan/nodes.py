@@ -13,7 +13,7 @@ from typing import ClassVar
 
 from windrow.errors import DataError, SchemaError, nearest
 from windrow.expressions.nodes import Call, Column, Literal, Node
-from windrow.kernels.choose import AUTO, check_strategy
+from windrow.kernels.choose import AUTO, check_strategy, check_sweep
 from windrow.kernels.windows import NAMES
 from windrow.model.halo import whole_number
 from windrow.model.schema import check_name
@@ -169,10 +169,15 @@ class Windowed(Plan):
     aggregates: tuple[Measure, ...]
     method: str = "auto"
     strategy: str = AUTO
+    sweep: str | None = None
+    """The dimension along which windows are to slide, by the incremental method."""
 
     def __post_init__(self) -> None:
         _check_aggregates(self.aggregates, self.method)
         check_strategy(self.method, self.strategy, NAMES)
+        if self.sweep is not None:
+            check_name(self.sweep, "a dimension")
+        check_sweep(self.method, self.strategy, self.sweep)
         super().__post_init__()
 
 

@@ -131,6 +131,8 @@ def _grouping(plan: Windowed | Regrid | Neighbours | GroupBy) -> str:
     else:
         text = f"neighbours {shape_text(plan.shape)}{_step(plan.step)}"
         text += f" min count {plan.min_count}" if plan.min_count else ""
+    if isinstance(plan, Windowed) and plan.sweep is not None:
+        text += f" sweep {name_text(plan.sweep)}"
     if plan.method != "auto":
         return f" {text} method {plan.method}"
     forced = "auto" if isinstance(plan, Neighbours) else plan.strategy

@@ -68,6 +68,16 @@ class Optimized:
     rules: tuple[Rule, ...]
     considered: tuple[Considered, ...] = ()
     """The views that were looked at."""
+    asked: Bound | None = None
+    """The query's own steps, where parts of them are read from views instead."""
+
+    @property
+    def lists_stored_cells(self) -> bool:
+        """Whether what was asked are cells of a stored array, looked at one by one, and not results of other steps."""
+        step = self.bound if self.asked is None else self.asked
+        while isinstance(step, (BoundColumns, BoundFilter, BoundSelection)):
+            step = step.source
+        return isinstance(step, BoundScan) and step.schema.sparse
 
 
 def optimize(bound: Bound) -> Optimized:

@@ -22,6 +22,9 @@ from windrow.plan.windows import WindowPlan
 Int64Array = npt.NDArray[np.int64]
 Span = tuple[int, int]
 
+WIDER = 4
+"""How many times wider than along the last dimension a window must be to be worth sorting the cells anew for."""
+
 
 @dataclass(frozen=True, slots=True)
 class Piece:
@@ -127,6 +130,15 @@ def cell_axes(plan: WindowPlan, results: Box) -> list[CellAxis]:
             piece = Piece(read.lo, read.hi)
             axes.append(CellAxis(first, last, step, (piece,), extent.start, extent.stop, outside=ends))
     return axes
+
+
+def swept_dimension(axes: Sequence[CellAxis], forced: int | None) -> int:
+    """Along which windows slide: the last, unless another is much wider (paper 002 §4.3) or forced."""
+    if forced is not None:
+        return forced
+    last = len(axes) - 1
+    widest = max(range(len(axes)), key=lambda number: (axes[number].width, number))
+    return widest if axes[widest].width > WIDER * axes[last].width else last
 
 
 def _periodic(extent: Extent, step: int, positions: Span, bounds: Span) -> CellAxis:

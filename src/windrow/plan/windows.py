@@ -32,11 +32,16 @@ class WindowPlan:
     labels: tuple[tuple[str, Labels], ...] = ()
     method: str = "auto"
     strategy: str = AUTO
+    swept: int | None = None
+    """The axis along which windows are made to slide, under method incremental."""
 
     def __post_init__(self) -> None:
         if self.schema.sparse and self.strategy != AUTO:
             hint = "Windows of sparse arrays are computed by the cells around each cell"
             raise DataError("a strategy can be asked for over dense arrays only", got=repr(self.strategy), hint=hint)
+        if self.swept is not None and self.is_regrid:
+            got = f"a sweep along {self.window.dimensions[self.swept]}"
+            raise DataError("blocks that lie side by side share no cells, so nothing slides", got=got)
         for _, aggregate in self.aggregates:
             if aggregate.attribute is not None:
                 aggregate.check(*(self.schema.attribute(name).type for name in aggregate.attributes))
@@ -49,6 +54,14 @@ class WindowPlan:
     def resolved(self) -> Window:
         """The window, in cells wherever that is possible."""
         return in_cells(self.window, dict(self.labels))
+
+    @property
+    def is_regrid(self) -> bool:
+        """Whether the windows are blocks that lie side by side."""
+        return all(
+            isinstance(extent, Extent) and not extent.wraps and (extent.start, extent.stop) == (0, step - 1)
+            for extent, step in zip(self.window.extents, self.window.step, strict=True)
+        )
 
     @property
     def results(self) -> Box:

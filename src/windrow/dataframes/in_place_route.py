@@ -1,0 +1,65 @@
+"""Rows that are in order already stay where they are; tasks get the rows of their neighbours with the plan."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import partial
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from windrow.dataframes.blocks import FrameStream, gather_batches
+from windrow.dataframes.order import Halo
+from windrow.dataframes.sessions import functions, physical_plan
+from windrow.dataframes.spec import PLACE, FrameTask
+from windrow.dataframes.table_plan import GATHER_ROWS, Route, TablePlan
+from windrow.errors import DataError
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+def stays_put(rows: DataFrame) -> bool:
+    """Whether two readings of a DataFrame find the same rows in the same Spark partitions.
+
+    After an exchange Spark chooses partitions as it runs, by the size of what it reads; cached rows stay.
+    """
+    return "Exchange" not in re.sub(r"InMemoryRelation.*", "", physical_plan(rows), flags=re.DOTALL)
+
+
+def place_rows(plan: TablePlan) -> DataFrame:
+    """The rows with the number of their Spark partition."""
+    return plan.rows.withColumn(PLACE, functions().spark_partition_id())
+
+
+def route_in_place(plan: TablePlan, held: dict[int, Halo]) -> Route:
+    """No row is moved; ``held`` are the neighbours' rows of each Spark partition."""
+    result = place_rows(plan).mapInArrow(partial(run_in_place, plan.task, held), plan.result)
+    return Route(
+        rows=sum(halo.rows for halo in held.values()),
+        tasks=len(held),
+        neighbours=sum(halo.neighbours for halo in held.values()),
+        largest=max((halo.rows + halo.neighbours for halo in held.values()), default=0),
+        whole=False,
+        result=result,
+    )
+
+
+def run_in_place(task: FrameTask, held: dict[int, Halo], batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The function of a task whose rows are in order already."""
+    stream, halo, rows = None, None, 0
+    for table in gather_batches(batches, GATHER_ROWS):
+        if stream is None:
+            halo = held.get(table.column(PLACE)[0].as_py())
+            stream = FrameStream(task, None if halo is None else halo.before)
+        rows += table.num_rows
+        yield from stream.add(table)
+    if stream is not None:
+        if halo is None or halo.rows != rows:
+            raise DataError(
+                "the input changed since its order was looked at",
+                got=f"{rows} rows in a partition that had {0 if halo is None else halo.rows}",
+                hint="Make the result anew, or cache the input first",
+            )
+        yield from stream.finish(halo.after)
