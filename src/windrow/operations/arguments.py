@@ -21,7 +21,7 @@ from windrow.model.schema import Dimension, Schema
 from windrow.model.source import Blocks, GridSource
 from windrow.operations.dense.placed import arranged
 from windrow.operations.dense.sources import memory_source
-from windrow.storage.transaction import WorkingArray
+from windrow.storage.working import WorkingArray
 
 if TYPE_CHECKING:
     import xarray as xr

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from windrow.errors import ConflictError, DataError
-from windrow.storage.dense_store import DenseStore
+from windrow.storage.dense.store import DenseStore
 from windrow.storage.locks import locked, locked_array, name_key
 from windrow.storage.records import ArrayRecord
 from windrow.storage.sparse import SparseStore

@@ -16,7 +16,7 @@ from windrow.model.arrow import block_to_arrow
 from windrow.model.box import Box
 from windrow.model.schema import CHUNK_COLUMN, Schema
 from windrow.storage.cells import cell_fields, stored_fields
-from windrow.storage.dense import DenseSnapshot
+from windrow.storage.dense.snapshots import DenseSnapshot
 from windrow.storage.records import Part
 from windrow.storage.sparse import SparseSnapshot
 

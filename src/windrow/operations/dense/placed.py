@@ -18,7 +18,7 @@ from windrow.model.placing import NONE, Placed
 from windrow.model.schema import Schema
 from windrow.model.source import Blocks, GridSource
 from windrow.operations.dense.sources import MemorySource
-from windrow.storage.dense import DenseSnapshot
+from windrow.storage.dense.snapshots import DenseSnapshot
 
 Int64Array = npt.NDArray[np.int64]
 

@@ -10,8 +10,8 @@ from windrow.model.labels import Labels
 from windrow.model.placing import NONE
 from windrow.operations.dense.placed import PlacedSource
 from windrow.operations.dense.write import block_cells, run_blocks
-from windrow.storage.dense_store import DenseStore, Reshape
-from windrow.storage.transaction import WorkingArray
+from windrow.storage.dense.store import DenseStore, Reshape
+from windrow.storage.working import WorkingArray
 
 
 def is_disordered(labels: Labels) -> bool:

@@ -19,11 +19,11 @@ from windrow.operations.dense.write import grow, keep_blocks, run_blocks, settle
 from windrow.operations.sparse.insert import with_chunk, writable
 from windrow.operations.sparse.tasks import gathered
 from windrow.storage.cells import CellKeys, conform_cells, coordinates
-from windrow.storage.dense import DenseSnapshot
-from windrow.storage.dense_blocks import BlockReceipt, BlockWrite, Fork, write_block
-from windrow.storage.dense_store import DenseStore
+from windrow.storage.dense.blocks import BlockReceipt, BlockWrite, Fork, write_block
+from windrow.storage.dense.snapshots import DenseSnapshot
+from windrow.storage.dense.store import DenseStore
 from windrow.storage.records import ChunkStatistics
-from windrow.storage.transaction import WorkingArray
+from windrow.storage.working import WorkingArray
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -17,7 +17,7 @@ from windrow.model.labels import Labels
 from windrow.model.schema import Attribute, Dimension, Schema
 from windrow.model.source import Blocks, ChangedBlocks, GridSource
 from windrow.storage.cells import coordinates
-from windrow.storage.dense import DenseSnapshot
+from windrow.storage.dense.snapshots import DenseSnapshot
 
 if TYPE_CHECKING:
     from windrow.expressions.nodes import Node

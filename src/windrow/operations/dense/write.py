@@ -19,10 +19,10 @@ from windrow.model.source import GridSource
 from windrow.operations.dense.placed import placed_source
 from windrow.operations.dense.sources import MemorySource, UpdatedSource, narrowed
 from windrow.operations.query.blocks import ComputedSource, computed_blocks
-from windrow.storage.dense import bound_schema
-from windrow.storage.dense_blocks import BlockReceipt, BlockWrite, write_block
-from windrow.storage.dense_store import DenseStore, Reshape
-from windrow.storage.transaction import WorkingArray
+from windrow.storage.dense.blocks import BlockReceipt, BlockWrite, write_block
+from windrow.storage.dense.snapshots import bound_schema
+from windrow.storage.dense.store import DenseStore, Reshape
+from windrow.storage.working import WorkingArray
 
 if TYPE_CHECKING:
     from windrow.expressions.nodes import Node

@@ -16,7 +16,7 @@ from windrow.aggregates.windows import PLACES, Column, Evaluation, Result
 from windrow.kernels.contract.sweeps import VariableSweep
 from windrow.model.box import Box
 from windrow.operations.join.pairs import Meeting
-from windrow.operations.join.partners import Share
+from windrow.operations.join.partners import Partners, Share
 from windrow.operations.join.reader import JoinReader, read_nodes
 from windrow.operations.join.rows import Rows
 from windrow.plan.bound import NamedNodes
@@ -50,7 +50,7 @@ def aggregate_rows(reader: JoinReader, box: Box, wanted: Wanted, keys: Iterable[
     ``keys`` are columns of the rows that are asked for besides.
     """
     nodes = [node for _, node in wanted.used()]
-    if not _is_plain(reader, nodes):
+    if not is_plain(reader, nodes):
         meeting, shares = reader.meet(box, {*keys, *read_nodes(nodes)})
         return _by_pairs(reader, meeting, shares, wanted)
     meeting = reader.gather(box, {*keys, *read_nodes(nodes)})
@@ -59,9 +59,7 @@ def aggregate_rows(reader: JoinReader, box: Box, wanted: Wanted, keys: Iterable[
     partners = reader.partners(meeting)
     if partners.itself is not None:
         return _by_pairs(reader, meeting, partners.pairs(), wanted)
-    columns = {}
-    for name, node in wanted.used():
-        columns[name] = _taken(meeting.cells.rows.values(node), partners.order)
+    columns = ordered_columns(meeting, partners, wanted.used())
     if wanted.ordered:
         columns[PLACES] = Column(partners.order)
     results = [_spread(result, partners.numbers) for result in _evaluated(columns, partners.neighbours, wanted)]
@@ -78,7 +76,17 @@ def _evaluated(columns: Mapping[str, Column], neighbours: Neighbours, wanted: Wa
     return [evaluation.result(aggregate) for aggregate in wanted.aggregates]
 
 
-def _is_plain(reader: JoinReader, nodes: Sequence[Any]) -> bool:
+def ordered_columns(meeting: Meeting, partners: Partners, arguments: NamedNodes) -> dict[str, Column]:
+    """Expressions over right cells, in the order in which neighbourhoods name the cells."""
+    found = {}
+    for name, node in arguments:
+        column = meeting.cells.rows.values(node)
+        present = None if column.present is None else column.present[partners.order]
+        found[name] = Column(column.values[partners.order], present)
+    return found
+
+
+def is_plain(reader: JoinReader, nodes: Sequence[Any]) -> bool:
     """Whether aggregates need nothing of pairs but the right cell, and all pairs that the shape finds are there."""
     selection = reader.selection
     read = {column.qualifier for node in nodes for column in node.columns()}
@@ -125,10 +133,6 @@ def aggregate_pairs(
     windows = [VariableSweep(ends - sizes, ends - 1)]
     evaluation = Evaluation(columns, (len(left),), windows, wanted.method, wanted.min_count)
     return rows, [evaluation.result(aggregate) for aggregate in wanted.aggregates]
-
-
-def _taken(column: Column, order: Int64Array) -> Column:
-    return Column(column.values[order], None if column.present is None else column.present[order])
 
 
 def _spread(result: Result, numbers: Int64Array) -> Result:

@@ -17,7 +17,8 @@ from windrow.errors import Error
 from windrow.expressions.nodes import Column, Node
 from windrow.model.bound_shape import BoundShape
 from windrow.model.box import Box
-from windrow.model.source import ComputedCells
+from windrow.model.source import ChunkedCells, ComputedCells
+from windrow.operations.join.near import partner_chunks
 from windrow.operations.join.pairs import CellDistances, Meeting, Selection, select_mutual, select_pairs
 from windrow.operations.join.partners import LabelsByAxis, Partners, Share, check_labels, find_partners
 from windrow.operations.join.reach import NOWHERE, Piece, Span, image, partner_pieces, reaching_spans
@@ -152,8 +153,15 @@ class JoinReader:
 
     def _expected_pieces(self, box: Box) -> list[Piece]:
         """The same as far as estimates go: on the sky, cells are where their coordinates say."""
-        pieces = self.right_pieces(box)
-        return pieces if self.sky is None else self.sky.expected(box, pieces)
+        if box not in self._pieces_known:
+            pieces = self.right_pieces(box)
+            self._pieces_known[box] = pieces if self.sky is None else self.sky.expected(box, pieces)
+        return self._pieces_known[box]
+
+    @cached_property
+    def _pieces_known(self) -> dict[Box, list[Piece]]:
+        """Those found so far: estimates ask many times about the same boxes."""
+        return {}
 
     def right_cells(self, box: Box) -> int:
         return sum(self.right.cells_in(piece.box) for piece in self._expected_pieces(box))
@@ -239,7 +247,15 @@ class JoinReader:
         if rows.length:
             pieces = partner_pieces(self.shape, self.mapping, _spans(rows, self.mapping), self.right.box)
             pieces = pieces if self.sky is None else self.sky.narrowed(rows, pieces)
-        return read_cells(self.right, self.side, pieces, self._attributes(keys))
+        return read_cells(self._near(rows, pieces), self.side, pieces, self._attributes(keys))
+
+    def _near(self, rows: Rows, pieces: Sequence[Piece]) -> ComputedCells:
+        """The right side without chunks that no row reaches: rows far apart reach few of those between them."""
+        if self.sky is not None or len(pieces) != 1 or not isinstance(self.right, ChunkedCells):
+            return self.right
+        centres = [None if place is None else self._centres(place, rows) for place in self.mapping]
+        chunks = partner_chunks(self.shape, centres, self.right.schema.grid, pieces[0].box)
+        return self.right if chunks is None else self.right.in_chunks(chunks)
 
     def _attributes(self, keys: set[str]) -> list[str]:
         return attributes_of(keys, self.side, self.right)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -13,6 +14,7 @@ import numpy.typing as npt
 from windrow.expressions.nodes import Node
 from windrow.kernels.contract.listing import in_shares
 from windrow.kernels.sparse.sky import sky_shares
+from windrow.kernels.sparse.sorting import sort_keys
 from windrow.model.box import Box
 from windrow.model.gridding import Axis
 from windrow.operations.join.partners import NOTHING, Share, own_cells
@@ -28,7 +30,13 @@ Float64Array = npt.NDArray[np.float64]
 Int64Array = npt.NDArray[np.int64]
 Span = tuple[int, int]
 Range = tuple[float, float]
+Region = tuple[Range, Range]
+"""Ranges of right ascension and of declination."""
+
 GriddedAxis = tuple[int, Axis]
+
+_NARROW = 360 / 64
+"""Degrees of right ascension that a circle reaches on each side, beyond which it is looked at apart from others."""
 
 
 @dataclass(frozen=True)
@@ -60,25 +68,41 @@ class SkyReach:
         """The boxes of right cells, as far as partners of these rows can lie in them."""
         ra, dec = self._left(rows)
         known = np.isfinite(ra) & np.isfinite(dec)
-        if not known.any():
-            return []
-        ranges = [(float(angle[known].min()), float(angle[known].max())) for angle in (ra, dec)]
-        return self._within(ranges[0], ranges[1], pieces)
+        regions = []
+        for low, high in self._zones():
+            here = known & (dec >= low) & (dec <= high)
+            if here.any():
+                east, north = ra[here], dec[here]
+                regions.append(((float(east.min()), float(east.max())), (float(north.min()), float(north.max()))))
+        return self._around(regions, pieces)
 
     def expected(self, box: Box, pieces: Sequence[Piece]) -> list[Piece]:
         """About the same for all rows whose first cell lies in a box, before anything is read."""
         if self.left is None:
             return list(pieces)
-        ranges = [_angles(grid, box.lo[axis], box.hi[axis]) for axis, grid in self.left]
-        return self._within(ranges[0], ranges[1], pieces)
+        ra, dec = (_angles(grid, box.lo[axis], box.hi[axis]) for axis, grid in self.left)
+        zones = [(max(low, dec[0]), min(high, dec[1])) for low, high in self._zones()]
+        return self._around([(ra, zone) for zone in zones if zone[0] <= zone[1]], pieces)
 
-    def _within(self, ra: Range, dec: Range, pieces: Sequence[Piece]) -> list[Piece]:
+    def _zones(self) -> list[Range]:
+        """Declinations with circles that reach about as far around the sky.
+
+        A circle at a pole reaches all around, and would make a strip of the sky from pole to pole need all of it.
+        """
+        ratio = math.sin(math.radians(min(self.sky.radius, 90.0))) / math.sin(math.radians(_NARROW))
+        border = math.degrees(math.acos(min(1.0, ratio))) - self.sky.radius
+        if border <= 0:
+            return [(-math.inf, math.inf)]
+        return [(-math.inf, -border), (-border, border), (border, math.inf)]
+
+    def _around(self, regions: Sequence[Region], pieces: Sequence[Piece]) -> list[Piece]:
+        """The boxes of right cells that can be partners of places in some regions; no two have a cell in common."""
         found = []
+        first, second = self.sky.axes
         for piece in pieces:
             ends = list(zip(piece.box.lo, piece.box.hi, strict=True))
-            first, second = self.sky.axes
-            around, across = self._right_spans(ra, dec, (ends[first], ends[second]))
-            for span in around:
+            reached = [self._right_spans(ra, dec, (ends[first], ends[second])) for ra, dec in regions]
+            for span, across in _apart(reached):
                 ends[first], ends[second] = span, across
                 found.append(replace(piece, box=Box(*zip(*ends, strict=True))))
         return found
@@ -154,8 +178,10 @@ def _great_circle(ra: Float64Array, dec: Float64Array, ra2: Float64Array, dec2: 
 
 def _by_rows(left: Int64Array, right: Int64Array, rows: int) -> Iterator[Share]:
     """Pairs in shares that have all pairs of a left row."""
-    order = np.argsort(left, kind="stable")
-    left, right = left[order], right[order]
+    # A task has no more than 2^31 rows or cells, so that both numbers fit into one.
+    digits = int(right.max(initial=0)).bit_length()
+    keys, _ = sort_keys(left << digits | right, rows.bit_length() + digits)
+    left, right = keys >> digits, keys & (1 << digits) - 1
     counts = np.bincount(left, minlength=rows)
     ends = np.cumsum(counts)
     for begin, end in in_shares(counts):
@@ -197,6 +223,20 @@ def _merged(spans: list[Span]) -> list[Span]:
         else:
             found.append((first, last))
     return found
+
+
+def _apart(reached: Sequence[tuple[list[Span], Span]]) -> list[tuple[Span, Span]]:
+    """Ranges along the first angle, each with its one range along the second, as boxes that do not overlap."""
+    cuts = sorted({cut for _, (low, high) in reached if low <= high for cut in (low, high + 1)})
+    found: list[tuple[list[Span], Span]] = []
+    for low, end in itertools.pairwise(cuts):
+        here = _merged(
+            [span for around, across in reached if across[0] <= low < end <= across[1] + 1 for span in around]
+        )
+        if found and found[-1][0] == here and found[-1][1][1] == low - 1:
+            low = found.pop()[1][0]
+        found.append((here, (low, end - 1)))
+    return [(span, across) for around, across in found for span in around]
 
 
 def _in_other_dimensions(

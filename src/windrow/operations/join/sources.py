@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from windrow.expressions.nodes import Column
 from windrow.kernels.contract.listing import AT_ONCE
-from windrow.kernels.sparse.order import coordinate_order
+from windrow.kernels.sparse.order import needed_order
 from windrow.model.arrow import arrow_type
 from windrow.model.box import Box
 from windrow.model.grid import ChunkGrid
@@ -24,7 +24,7 @@ from windrow.operations.join.reader import JoinReader, first_source, read_nodes
 from windrow.operations.query.blocks import row_bytes
 from windrow.operations.query.held import laid_on_grid
 from windrow.plan.bound import LabelItems, NamedNodes, side_name
-from windrow.storage.cells import cell_fields, coordinates
+from windrow.storage.cells import cell_fields, in_coordinate_order
 
 Int64Array = npt.NDArray[np.int64]
 
@@ -201,20 +201,21 @@ class PairCells:
         with self.reader.naming():
             for _, left, right in shares:
                 pieces.append(self._listed(meeting, left, right, chosen, inside))
-        table = pa.concat_tables(pieces).combine_chunks()
-        return table.take(pa.array(coordinate_order(coordinates(table, chosen))))
+        return in_coordinate_order(pa.concat_tables(pieces), chosen)
 
     def _listed(self, meeting: Meeting, left: Int64Array, right: Int64Array, chosen: Schema, box: Box) -> pa.Table:
-        order = np.lexsort((right, left))
-        left, right = left[order], right[order]
+        order = needed_order([left, right])
+        left, right = (left, right) if order is None else (left[order], right[order])
         outputs = dict(self.outputs)
         nodes = [outputs[name] for name in chosen.attribute_names]
         pairs = meeting.pairs(left, right, [*nodes, *self.places])
-        inside = np.ones(pairs.length, bool)
+        inside, whole = np.ones(pairs.length, bool), list(zip(self.box.lo, self.box.hi, strict=True))
         places = [pairs.columns[place.key] for place in self.places]
-        for place, lo, hi in zip(self.places, box.lo, box.hi, strict=True):
-            at = pairs.places(place.key)
-            inside &= (at >= lo) & (at <= hi)
+        for axis, place in enumerate(self.places):
+            # Cells of the first array were read in the box.
+            if place.qualifier != side_name(1) and (box.lo[axis], box.hi[axis]) != whole[axis]:
+                at = pairs.places(place.key)
+                inside &= (at >= box.lo[axis]) & (at <= box.hi[axis])
         values = [pairs.evaluate(node) for node in nodes]
         values = [value.cast(arrow_type(a.type)) for value, a in zip(values, chosen.attributes, strict=True)]
         table = pa.table([*places, *values], schema=cell_fields(chosen))

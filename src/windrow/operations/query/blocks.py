@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Protocol, runtime_checkable
 
 from windrow.errors import MemoryLimitError
+from windrow.execution.engine import Engine
 from windrow.execution.executor import Executor
 from windrow.model.box import Box
 from windrow.model.grid import ChunkGrid
@@ -92,3 +93,11 @@ def _largest(source: ComputedSource, blocks: Sequence[Box]) -> int:
 
 def _decoded(source: ComputedSource, blocks: Sequence[Box]) -> int:
     return sum(map(source.cells_decoded, blocks))
+
+
+def too_large(needed: int, engine: Engine) -> MemoryLimitError:
+    return MemoryLimitError(
+        f"the result needs about {needed / 2**30:.1f} GB of memory",
+        got=f"a limit of {engine.memory / 2**30:.1f} GB",
+        hint="Use store(), or connect with a larger memory=",
+    )

@@ -23,11 +23,19 @@ from windrow.model.schema import Schema
 from windrow.model.source import Blocks, ComputedCells
 from windrow.operations.query.blocks import ComputedSource
 from windrow.operations.query.cellwise import GridCells
+from windrow.operations.query.fused.sparse_rows import compute_rows, rows_of
 from windrow.operations.query.held import HeldGrid
-from windrow.operations.query.run import compute_cells_in, compute_grid, source_of, stream_cells, stream_grid
+from windrow.operations.query.run import (
+    compute_cells_in,
+    compute_grid,
+    fold_regrid,
+    source_of,
+    stream_cells,
+    stream_grid,
+)
 from windrow.plan.bound import Bound, BoundColumns, BoundOrdered, BoundScan, BoundWindow, Metadata, carried_metadata
 from windrow.plan.rewriting import Optimized
-from windrow.storage.cells import cell_fields, coordinates
+from windrow.storage.cells import cell_fields, coordinates, in_coordinate_order, in_stored_order
 from windrow.storage.leases import Lease
 
 if TYPE_CHECKING:
@@ -196,11 +204,22 @@ class CellsQuery(BoundQuery):
         return pa.schema([fields.field(name) for name in self.shown_names])
 
     def compute(self) -> pa.Table:
-        """The result in the order of its coordinates, gathered in this process."""
-        if isinstance(self.bound, BoundWindow):  # how many results there will be is known, so a lack of memory is too
+        """The result, gathered in this process: cells of a stored array in the order in which they are stored, by chunk
+        and, in a chunk, by coordinate; what else is computed in the order of its coordinates, also if a view has it."""
+        rows = rows_of(self.source)
+        if rows is not None and rows.can_run(self.engine):
+            found = compute_rows(self.engine, rows)
+            if self.optimized.asked is not None:
+                order = in_stored_order if self.optimized.lists_stored_cells else in_coordinate_order
+                found = order(found, self.schema)
+        elif rows is not None and self.optimized.lists_stored_cells:
+            found = in_stored_order(compute_cells_in(self.engine, self.source, self.box), self.schema)
+        elif isinstance(self.bound, BoundWindow):  # how many results there will be is known, so a lack of memory is too
             from windrow.operations.query.sparse_run import compute
 
-            found = compute(self.engine, self.source, self.box)
+            found = fold_regrid(self.engine, self.source)
+            if found is None:
+                found = compute(self.engine, self.source, self.box)
         else:
             found = compute_cells_in(self.engine, self.source, self.box)
         return found.select(self.shown_names)

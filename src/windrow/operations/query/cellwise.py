@@ -10,10 +10,12 @@ import numpy as np
 import pyarrow as pa
 
 from windrow.expressions.nodes import Column, Node
+from windrow.expressions.tiles import compute_block, tile_obstacle
 from windrow.model.arrow import arrow_to_block, arrow_type, block_to_arrow
 from windrow.model.box import Box
 from windrow.model.schema import Attribute, Schema
 from windrow.model.source import Blocks, ComputedCells
+from windrow.model.types import TYPES, DataType
 from windrow.operations.query.blocks import ComputedSource, row_bytes
 from windrow.operations.query.standing import OnSource
 from windrow.plan.bound import LabelItems, NamedNodes
@@ -27,6 +29,11 @@ def needed_columns(nodes: Iterable[Node], schema: Schema) -> tuple[str, ...]:
     """The attributes that expressions read, in the schema's order."""
     keys = {column.key for node in nodes for column in node.columns()}
     return tuple(name for name in schema.attribute_names if name in keys)
+
+
+def plain_types(schema: Schema) -> dict[str, DataType]:
+    """The attributes that expressions on tiles may read: numbers that need no mask beside them."""
+    return {a.name: a.type for a in schema.attributes if a.type.is_number and not a.has_companion}
 
 
 @dataclass(frozen=True)
@@ -69,6 +76,8 @@ class GridColumns(OnSource):
             attribute = self.schema.attribute(name)
             if isinstance(node, Column) and node.key in inner.attribute_names:
                 result |= _renamed(inner.attribute(node.key), attribute, blocks)
+            elif attribute.type == TYPES["float64"] and tile_obstacle(node, plain_types(inner)) is None:
+                result[name] = compute_block(node, blocks, box.shape)
             else:
                 result |= _stored(columns.evaluate(node), attribute, box)
         return result
@@ -198,15 +207,16 @@ class CellColumns(OnSource):
         nodes = wanted if self.condition is None else [*wanted, self.condition]
         table = self.source.read(inside, needed_columns(nodes, self.source.schema))
         if self.condition is not None:
-            table = table.filter(_evaluated(self.condition, table))
+            table = table.filter(evaluate_on(self.condition, table))
         fields = cell_fields(chosen)
-        values = [_evaluated(node, table) for node in wanted]
+        values = [evaluate_on(node, table) for node in wanted]
         values = [column.cast(arrow_type(a.type)) for column, a in zip(values, chosen.attributes, strict=True)]
         places = [table.column(name) for name in chosen.dimension_names]
         return pa.table([*places, *values], schema=fields)
 
 
-def _evaluated(node: Node, table: pa.Table) -> pa.Array | pa.ChunkedArray:
+def evaluate_on(node: Node, table: pa.Table) -> pa.Array | pa.ChunkedArray:
+    """An expression at the cells of a table."""
     if isinstance(node, Column):
         return table.column(node.key)
     from windrow.expressions.evaluate import evaluate

@@ -77,10 +77,7 @@ def explain(engine: Engine, source: WindowSource | CellWindowSource, query: str)
 
         blocks = cell_blocks(source, source.schema.grid, whole, executor)
         present = source.cells_decoded(whole)
-        strategies = [
-            (name, str(aggregate), cell_estimate(plan.method, plan.resolved, present))
-            for name, aggregate in plan.aggregates
-        ]
+        strategies = [(name, str(aggregate), cell_estimate(plan, present)) for name, aggregate in plan.aggregates]
     cells = sum(map(source.cells_decoded, blocks))
     size = sum(plan.schema.attribute(name).type.itemsize for name in needed_attributes(plan.aggregates))
     results = whole.size if isinstance(source, WindowSource) else source.cells_in(whole)
@@ -108,7 +105,7 @@ def _dense_strategies(plan: WindowPlan) -> list[tuple[str, str, Estimate]]:
     axes = plan.axes(plan.results)
     shape = tuple(axis.cells if axis.take is None else len(axis.take) for axis in axes)
     sweeps = [axis.sweep for axis in axes]
-    asked = Asked(plan.method, plan.strategy)
+    asked = Asked(plan.method, plan.strategy, plan.swept)
     strategies = []
     for name, aggregate in plan.aggregates:
         dtype = plan.schema.attribute(aggregate.attribute).type.dtype if aggregate.attribute else None

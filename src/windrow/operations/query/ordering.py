@@ -12,7 +12,7 @@ from windrow.execution.engine import Engine
 from windrow.execution.executor import Job
 from windrow.model.box import Box
 from windrow.model.source import CellSource, ComputedCells
-from windrow.operations.query.run import too_large
+from windrow.operations.query.blocks import too_large
 from windrow.operations.query.sparse_run import cell_blocks
 from windrow.plan.bound import BoundOrdered
 from windrow.storage.cells import cell_fields

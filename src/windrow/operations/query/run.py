@@ -4,20 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from threading import Lock
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from windrow.errors import DataError, MemoryLimitError
+from windrow.errors import DataError
 from windrow.execution.engine import Engine
 from windrow.execution.executor import Executor, Job
 from windrow.expressions.nodes import Column
+from windrow.kernels.choose import AUTO
 from windrow.kernels.sparse.order import coordinate_order
 from windrow.model.box import Box
 from windrow.model.source import Blocks, ComputedCells
-from windrow.operations.query.blocks import ComputedSource, computed_blocks
+from windrow.operations.query.blocks import ComputedSource, computed_blocks, too_large
 from windrow.operations.query.cellwise import CellColumns, GridCells, GridColumns
+from windrow.operations.query.fused.paths import TotalsProblem, choose_path, fold_blocks
 from windrow.operations.query.held import HeldCells, HeldGrid, laid_on_grid
 from windrow.operations.query.operated import OperatedGrid
 from windrow.operations.query.round import RoundGrid
@@ -49,7 +52,8 @@ from windrow.plan.changes import CHANGE
 from windrow.plan.grouping.label_parts import BoundParted
 from windrow.plan.operators import BoundOperated
 from windrow.plan.steps import ended
-from windrow.storage.cells import cell_fields, coordinates
+from windrow.plan.windows import WindowPlan
+from windrow.storage.cells import cell_fields, coordinates, in_coordinate_order
 
 Source = ComputedSource | ComputedCells
 
@@ -71,7 +75,7 @@ def _source(engine: Engine, bound: Bound) -> Any:
         values = [pa.array([bound.count]) for _ in bound.schema.attributes]
         return _held(bound, pa.table([pa.array([0]), *values], schema=cell_fields(bound.schema)))
     if isinstance(bound, (BoundTotals, BoundParted)):
-        return _held(bound, _totals(engine, bound))
+        return _totals(engine, bound)
     if isinstance(bound, BoundOrdered):
         return _held(bound, _ordered(engine, bound))
     if isinstance(bound, BoundChanges):
@@ -143,12 +147,32 @@ def _changed(bound: BoundChanges) -> pa.Table:
     return table.take(pa.array(coordinate_order([*coordinates(table, bound.schema), came.astype(np.int64)])))
 
 
-def _totals(engine: Engine, bound: BoundTotals | BoundParted) -> pa.Table:
-    from windrow.operations.query.totals import totals
-
-    source = source_of(engine, bound.source)
+def totals_problem(engine: Engine, bound: BoundTotals | BoundParted) -> TotalsProblem:
+    """Totals with the source that they are of, which computes what is below them if that has to be."""
     parts = bound.parts if isinstance(bound, BoundParted) else ()
-    return totals(engine, source, bound.source.box, bound.axes, bound.aggregates, bound.schema, parts)
+    source = source_of(engine, bound.source)
+    return TotalsProblem(engine, source, bound.source.box, bound.axes, bound.aggregates, bound.schema, parts)
+
+
+def _totals(engine: Engine, bound: BoundTotals | BoundParted) -> HeldGrid | HeldCells:
+    found = choose_path(totals_problem(engine, bound)).run()
+    if isinstance(found, pa.Table):
+        return _held(bound, found)  # type: ignore[no-any-return]
+    if bound.schema.sparse or not found.can_be_blocks():
+        return _held(bound, found.table(bound.schema))  # type: ignore[no-any-return]
+    return HeldGrid(bound.schema, bound.box, bound.labels, found.blocks(bound.schema, bound.box.shape))
+
+
+def fold_regrid(engine: Engine, source: Any) -> pa.Table | None:
+    """The blocks of a regrid of sparse cells in one pass; None for windows, and for what is not folded."""
+    plan: WindowPlan | None = getattr(source, "plan", None)
+    if plan is None or not plan.is_regrid or plan.method != AUTO:
+        return None
+    if plan.window.min_count or plan.window.boundary != "clip":
+        return None
+    axes = tuple(range(plan.schema.ndim))
+    steps, schema = tuple(plan.window.step), plan.result_schema
+    return fold_blocks(TotalsProblem(engine, source.source, plan.bounds, axes, plan.aggregates, schema, (), steps))
 
 
 def _ordered(engine: Engine, bound: BoundOrdered) -> pa.Table:
@@ -229,15 +253,34 @@ def compute_grid(engine: Engine, source: ComputedSource, box: Box, whole: Box | 
         return source.read(box)
     executor = engine.choose(source.touched_bytes(whole or box))
     blocks = computed_blocks(source, source.reading_grid, box, executor)
-    gathered: dict[str, Any] = {}
-    for block, piece in zip(blocks, _grid_pieces(executor, source, blocks), strict=True):
-        if block == box:
-            return piece
+    if len(blocks) == 1:
+        return _grid_pieces(executor, source, blocks)[0]
+    gathered = GatheredBlocks(box)
+    if executor.name == "local":  # each thread puts what it has computed where it belongs, and holds it no longer
+        largest = max(map(source.task_bytes, blocks))
+        work = Job("computing", lambda block: gathered.put(block, source.read(block)), blocks, largest)
+        executor.run(work)
+    else:
+        for block, piece in zip(blocks, _grid_pieces(executor, source, blocks), strict=True):
+            gathered.put(block, piece)
+    return gathered.blocks
+
+
+class GatheredBlocks:
+    """The results of a box, put together of those of its blocks; threads may do so at the same time."""
+
+    def __init__(self, box: Box) -> None:
+        self.blocks: dict[str, Any] = {}
+        self._box = box
+        self._lock = Lock()
+
+    def put(self, block: Box, piece: Blocks) -> None:
+        with self._lock:
+            for name, values in piece.items():
+                if name not in self.blocks:
+                    self.blocks[name] = np.empty(self._box.shape, values.dtype)
         for name, values in piece.items():
-            if name not in gathered:
-                gathered[name] = np.empty(box.shape, values.dtype)
-            gathered[name][block.slices(box.lo)] = values
-    return gathered
+            self.blocks[name][block.slices(self._box.lo)] = values
 
 
 def stream_grid(engine: Engine, source: ComputedSource, box: Box) -> Iterator[tuple[Box, Blocks]]:
@@ -262,10 +305,7 @@ def compute_cells_in(engine: Engine, source: ComputedCells, box: Box) -> pa.Tabl
         size += 3 * piece.nbytes
         if size > engine.memory:
             raise too_large(size, engine)
-    table = pa.concat_tables(pieces)
-    if len(pieces) > 2:
-        table = table.take(pa.array(coordinate_order(coordinates(table, source.schema))))
-    return table.combine_chunks()
+    return in_coordinate_order(pa.concat_tables(pieces), source.schema)
 
 
 def stream_cells(engine: Engine, source: ComputedCells, box: Box) -> Iterator[pa.Table]:
@@ -284,11 +324,3 @@ def _in_turns(blocks: Sequence[Box], executor: Executor) -> Iterator[Sequence[Bo
     at_once = 4 * executor.workers
     for start in range(0, len(blocks), at_once):
         yield blocks[start : start + at_once]
-
-
-def too_large(needed: int, engine: Engine) -> MemoryLimitError:
-    return MemoryLimitError(
-        f"the result needs about {needed / 2**30:.1f} GB of memory",
-        got=f"a limit of {engine.memory / 2**30:.1f} GB",
-        hint="Use store(), or connect with a larger memory=",
-    )

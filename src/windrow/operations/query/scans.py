@@ -15,8 +15,8 @@ from windrow.model.schema import Schema
 from windrow.model.source import Blocks
 from windrow.operations.query.blocks import row_bytes
 from windrow.plan.bound import LabelItems
-from windrow.storage.dense import DenseSnapshot
-from windrow.storage.records import ChunkStatistics
+from windrow.storage.dense.snapshots import DenseSnapshot
+from windrow.storage.records import ChunkStatistics, Int64Array
 from windrow.storage.sparse import SparseSnapshot
 
 
@@ -64,6 +64,8 @@ class StoredCells:
     label_items: LabelItems = ()
     chunks: ChunkStatistics | None = field(default=None, compare=False)
     """Where its cells lie more exactly than parts say, for those who have to share work out evenly."""
+    chosen: Int64Array | None = field(default=None, compare=False)
+    """The chunks whose cells are read, ascending; None: all."""
 
     @property
     def schema(self) -> Schema:
@@ -109,5 +111,8 @@ class StoredCells:
         parts = tuple(self.snapshot.touching(results))
         return replace(self, snapshot=replace(self.snapshot, parts=parts), chunks=None)
 
+    def in_chunks(self, ordinals: Int64Array) -> StoredCells:
+        return replace(self, chosen=ordinals)
+
     def read(self, box: Box | None = None, attributes: Iterable[str] | None = None) -> pa.Table:
-        return self.snapshot.read(box, attributes)
+        return self.snapshot.read(box, attributes, chunks=self.chosen)

@@ -17,7 +17,7 @@ from windrow.kernels.contract.sweeps import VariableSweep
 from windrow.kernels.sparse.order import coordinate_order, run_starts
 from windrow.kernels.sparse.rows import rows_of, windows_at
 from windrow.model.halo import UNLIMITED
-from windrow.plan.sparse_axes import CellAxis
+from windrow.plan.sparse_axes import CellAxis, swept_dimension
 from windrow.plan.windows import WindowPlan
 
 Int64Array = npt.NDArray[np.int64]
@@ -30,9 +30,6 @@ MOST_POSITIONS_PER_CELL = 32
 
 POSITIONS_PER_NEIGHBOUR = 3
 """How many positions can be swept in the time that it takes to find and look at one neighbour."""
-
-WIDER = 4
-"""How many times wider than along the last dimension a window must be to be worth sorting the cells anew for."""
 
 _CELLS = ""
 """Stands for the cells themselves where values are aggregated: no attribute can have that name."""
@@ -112,7 +109,7 @@ def _in_rows(
 ) -> list[Result]:
     """Find each window's cells as ranges in the order of coordinates, with the swept dimension last."""
     outside = _outside(plan, axes, at)
-    swept = _swept(axes)
+    swept = swept_dimension(axes, plan.swept)
     dimensions = [number for number in range(len(axes)) if number != swept] + [swept]
     order: npt.NDArray[np.intp] | None = None
     if swept != len(axes) - 1:
@@ -126,13 +123,6 @@ def _in_rows(
     evaluation = CellEvaluation(cells.columns, neighbours, plan.method, plan.window.min_count, outside)
     results = [evaluation.result(aggregate) for aggregate in wanted]
     return results if order is None else [_put_back(result, order) for result in results]
-
-
-def _swept(axes: Sequence[CellAxis]) -> int:
-    """The dimension along which windows slide: the last, unless another is much wider (paper 002 §4.3)."""
-    last = len(axes) - 1
-    widest = max(range(len(axes)), key=lambda number: (axes[number].width, number))
-    return widest if axes[widest].width > WIDER * axes[last].width else last
 
 
 def _outside(plan: WindowPlan, axes: Sequence[CellAxis], at: list[Int64Array]) -> npt.NDArray[np.bool_] | None:

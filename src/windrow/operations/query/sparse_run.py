@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bisect
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -11,15 +12,14 @@ import pyarrow as pa
 from windrow.errors import MemoryLimitError, SchemaError
 from windrow.execution.engine import Engine
 from windrow.execution.executor import Executor, Job
-from windrow.kernels.sparse.order import coordinate_order
 from windrow.model.box import Box
 from windrow.model.grid import ChunkGrid
 from windrow.model.source import CellSource, ComputedCells
-from windrow.operations.query.blocks import TASK_BYTES, TASKS_PER_WORKER, row_bytes
-from windrow.storage.cells import cell_fields, conform_cells, coordinates
+from windrow.operations.query.blocks import MORE_READING, TASK_BYTES, TASKS_PER_WORKER, row_bytes
+from windrow.storage.cells import cell_fields, conform_cells, in_coordinate_order
 from windrow.storage.sparse import SparseStore
-from windrow.storage.transaction import WorkingArray
 from windrow.storage.upkeep.working_parts import add_run
+from windrow.storage.working import WorkingArray
 
 if TYPE_CHECKING:
     from windrow.operations.sparse.insert import InsertCounts
@@ -30,37 +30,51 @@ SMALLEST_TASK = 200_000
 
 
 def cell_blocks(source: ComputedCells, grid: ChunkGrid, box: Box, executor: Executor) -> list[Box]:
-    """``box`` in blocks along the borders of ``grid``, cut where there are cells until each fits a task.
+    """``box`` in blocks along the borders of ``grid``: the most costly one is cut until there are enough tasks.
 
-    Blocks without cells are left out.
+    Where cells crowd blocks are small, and no more are cut than are needed, since each reads a halo. One that does not
+    fit a task is cut in any case. Blocks without cells are left out.
     """
     limit = min(TASK_BYTES, executor.worker_memory)
-    share = -(-source.cells_decoded(box) // (TASKS_PER_WORKER * executor.workers))
-    cells = max(share, SMALLEST_TASK)
-    keep_whole = source.keep_whole
-    blocks, pending = [], [grid.clip(box)]
+    blocks: list[Box] = []
+    pending: list[tuple[int, Box]] = []  # by cost, the largest last
+
+    def enter(block: Box) -> None:
+        if not block.is_empty and source.cells_in(block):
+            bisect.insort(pending, (source.cells_decoded(block), block), key=lambda entry: entry[0])
+
+    enter(grid.clip(box))
     while pending:
-        block = pending.pop()
-        if block.is_empty or not source.cells_in(block):
-            continue
-        small = source.cells_decoded(block) <= cells and source.task_bytes(block) <= limit
-        halves = [] if small else _halves(grid, block, keep_whole)
-        if halves:
-            pending += halves
-        else:
+        cost, block = pending.pop()
+        enough = 1 + len(blocks) + len(pending) >= TASKS_PER_WORKER * executor.workers
+        small = (enough or cost <= SMALLEST_TASK) and source.task_bytes(block) <= limit
+        halves = [] if small else _halves(source, grid, block)
+        for half in halves:
+            enter(half)
+        if not halves:
             blocks.append(block)
     return sorted(blocks, key=lambda block: block.lo)
 
 
-def _halves(grid: ChunkGrid, block: Box, keep_whole: Sequence[int]) -> list[Box]:
-    """A block cut in two between chunks, where that is possible."""
+def _halves(source: ComputedCells, grid: ChunkGrid, block: Box) -> list[Box]:
+    """A block cut in two between chunks, where that is possible.
+
+    Cells are stored by the first dimension first. A cut along it parts what is stored; after any other, both halves
+    decode nearly all of it. So it is made there, unless the halo would cost more.
+    """
     keys = grid.key_box(block)
     cuttable = [axis for axis, chunks in enumerate(keys.shape) if chunks > 1]
-    if not cuttable:
-        return []
-    free = [axis for axis in cuttable if axis not in keep_whole] or cuttable
-    axis = max(free, key=lambda number: keys.shape[number])
-    cut = grid.lo[axis] + (keys.lo[axis] + keys.shape[axis] // 2) * grid.chunk[axis]
+    free = [axis for axis in cuttable if axis not in source.keep_whole] or cuttable
+    cuts = [_cut(grid, block, axis, keys.lo[axis] + keys.shape[axis] // 2) for axis in free]
+    if len(cuts) < 2:
+        return cuts[0] if cuts else []
+    read = [sum(map(source.cells_decoded, halves)) for halves in cuts]
+    return next(halves for halves, cells in zip(cuts, read, strict=True) if cells <= MORE_READING * min(read))
+
+
+def _cut(grid: ChunkGrid, block: Box, axis: int, key: int) -> list[Box]:
+    """A block in two: before the chunk of a number along an axis, and from it on."""
+    cut = grid.lo[axis] + key * grid.chunk[axis]
     hi, lo = list(block.hi), list(block.lo)
     hi[axis], lo[axis] = cut - 1, cut
     return [Box(block.lo, tuple(hi)), Box(tuple(lo), block.hi)]
@@ -93,7 +107,7 @@ def compute(engine: Engine, source: ComputedCells, box: Box) -> pa.Table:
     if len(pieces) == 1:
         return pieces[0]
     table = pa.concat_tables([cell_fields(source.schema).empty_table(), *pieces])
-    return table.take(pa.array(coordinate_order(coordinates(table, source.schema)))).combine_chunks()
+    return in_coordinate_order(table, source.schema)
 
 
 def _computed(executor: Executor, source: ComputedCells, blocks: Sequence[Box]) -> list[pa.Table]:

@@ -18,7 +18,6 @@ from windrow.model.grid import ChunkGrid
 from windrow.model.labels import Labels
 from windrow.model.schema import Schema
 from windrow.model.source import ComputedCells
-from windrow.model.window import Extent
 from windrow.operations.query.blocks import row_bytes
 from windrow.operations.query.sparse_results import (
     MOST_POSITIONS_PER_CELL,
@@ -63,11 +62,7 @@ class CellWindowSource:
 
     @property
     def is_regrid(self) -> bool:
-        window = self.plan.window
-        return all(
-            isinstance(extent, Extent) and not extent.wraps and (extent.start, extent.stop) == (0, step - 1)
-            for extent, step in zip(window.extents, window.step, strict=True)
-        )
+        return self.plan.is_regrid
 
     @property
     def keep_whole(self) -> tuple[int, ...]:

@@ -8,8 +8,8 @@ from windrow.model.gridding import Gridding
 from windrow.plan.bound import BoundScan
 from windrow.storage.catalog import Catalog
 from windrow.storage.records import ArrayRecord, VersionRecord
-from windrow.storage.transaction import WorkingArray, dense_snapshot, sparse_snapshot
 from windrow.storage.warehouse import Warehouse
+from windrow.storage.working import WorkingArray, dense_snapshot, sparse_snapshot
 
 
 def stored_scan(warehouse: Warehouse, name: str, record: ArrayRecord, version: VersionRecord) -> BoundScan:

@@ -203,9 +203,18 @@ def _blocks(executor: Executor, source: Source, box: Box, whole_groups: tuple[in
         lo = [grid.lo[axis] if axis in whole_groups else box.lo[axis] for axis in range(box.ndim)]
         grid = ChunkGrid(tuple(lo), grid.hi, tuple(chunk))
     working: Any = _Working(source)
+    steady: Any = _Steady(executor.worker_memory)
     if isinstance(source, ComputedCells):
-        return cell_blocks(working, grid, box, executor)
-    return computed_blocks(working, grid, box, executor)
+        return cell_blocks(working, grid, box, steady)
+    return computed_blocks(working, grid, box, steady)
+
+
+@dataclass(frozen=True)
+class _Steady:
+    """An executor as blocks are cut for it: always for as many workers, or float sums would depend on their number."""
+
+    worker_memory: int
+    workers: int = 4
 
 
 @dataclass(frozen=True)

@@ -86,6 +86,7 @@ class WindowSource:
             window.boundary == "drop",
             self._border(box, axes),
             strategy=self.plan.strategy,
+            swept=self.plan.swept,
         )
         blocks: dict[str, Any] = {}
         for name, aggregate in aggregates.items():

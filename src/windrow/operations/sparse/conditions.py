@@ -18,8 +18,8 @@ from windrow.operations.dense.sources import assigned
 from windrow.storage.cells import CellKeys, conform_cells, coordinates, from_stored, to_stored
 from windrow.storage.parts import PartReader, PartWriter
 from windrow.storage.records import Int64Array, Part
-from windrow.storage.transaction import WorkingArray
 from windrow.storage.upkeep.working_parts import add_run, mark_rows
+from windrow.storage.working import WorkingArray
 
 FEW_CELLS = 200_000
 """Up to so many updated cells of a part are handed back and written together with those of other parts."""

@@ -19,8 +19,8 @@ from windrow.operations.sparse.lookup import mark_replaced
 from windrow.operations.sparse.tasks import CellsReceipt, Duplicates, WriteCells, refuse_duplicates
 from windrow.storage.cells import lacking_column
 from windrow.storage.sparse import SparseStore
-from windrow.storage.transaction import WorkingArray
 from windrow.storage.upkeep.working_parts import add_run
+from windrow.storage.working import WorkingArray
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -112,15 +112,26 @@ def _write_local(
 ) -> list[CellsReceipt]:
     if not rows.num_rows:
         return [function(iter(rows.to_batches()))]
-    checked = {name: _integer_column(rows, name) for name in dimensions}
+    keys = _sort_keys(rows, dimensions, function)
+    for name, column in keys.items():
+        rows = rows if name in dimensions else rows.append_column(name, pa.array(column))
+    return executor.map_sorted(label, rows, list(keys), function)
+
+
+def _sort_keys(rows: pa.Table, dimensions: Sequence[str], function: WriteCells) -> dict[str, Any]:
+    """Columns that sort as chunk and coordinates do: one number where that fits, which is sorted fastest."""
     grid = function.schema.grid
-    axes = [function.schema.axis(name) for name in dimensions]
-    ordinals = np.zeros(rows.num_rows, np.int64)
-    for axis, name in zip(axes, dimensions, strict=True):
-        inside = np.clip(checked[name], function.bounds.lo[axis], function.bounds.hi[axis])
-        ordinals += (inside - grid.lo[axis]) // grid.chunk[axis] * grid.strides[axis]
-    keyed = rows.append_column(CHUNK_COLUMN, pa.array(ordinals))
-    return executor.map_sorted(label, keyed, [CHUNK_COLUMN, *dimensions], function)
+    ordinals, offsets = np.zeros(rows.num_rows, np.int64), np.zeros(rows.num_rows, np.int64)
+    checked = {name: _integer_column(rows, name) for name in dimensions}
+    for name, column in checked.items():
+        axis = function.schema.axis(name)
+        steps = np.clip(column, function.bounds.lo[axis], function.bounds.hi[axis]) - grid.lo[axis]
+        chunks = steps // grid.chunk[axis]
+        ordinals += chunks * grid.strides[axis]
+        offsets = offsets * grid.chunk[axis] + steps - chunks * grid.chunk[axis]
+    if int(ordinals.max()) < (2**63 - 1) // grid.chunk_cells:
+        return {_KEY_COLUMN: ordinals * grid.chunk_cells + offsets}
+    return {CHUNK_COLUMN: ordinals} | checked
 
 
 def _integer_column(rows: pa.Table, name: str) -> Any:

@@ -15,8 +15,8 @@ from windrow.storage.cells import coordinates
 from windrow.storage.chunks.index import row_starts
 from windrow.storage.parts import GROUP_CELLS, PartReader
 from windrow.storage.records import ChunkStatistics, Int64Array, Part
-from windrow.storage.transaction import WorkingArray
 from windrow.storage.upkeep.working_parts import indexes_of, mark_rows
+from windrow.storage.working import WorkingArray
 
 Bools = npt.NDArray[np.bool_]
 
@@ -69,10 +69,11 @@ def _tasks(working: WorkingArray, written: Sequence[Part]) -> list[FindReplaced]
 
 def common_chunks(index: ChunkStatistics, new: ChunkStatistics) -> tuple[Int64Array, Int64Array]:
     """Places of the chunks that two lists have in common and in which cells of both may meet."""
-    places = np.searchsorted(index.ordinals, new.ordinals)
-    places[places == len(index)] = 0
-    common = np.flatnonzero((index.ordinals[places] == new.ordinals) & (index.cells[places] > 0))
-    places = places[common]
+    first, last = np.searchsorted(new.ordinals, (index.ordinals[0], index.ordinals[-1] + 1))
+    ordinals = new.ordinals[first:last]
+    places = np.searchsorted(index.ordinals, ordinals)  # none lies behind the last
+    common = np.flatnonzero((index.ordinals[places] == ordinals) & (index.cells[places] > 0))
+    places, common = places[common], common + first
     meeting = (index.lo[places] <= new.hi[common]) & (index.hi[places] >= new.lo[common])
     chosen = meeting.all(axis=1)
     return places[chosen], common[chosen]
@@ -99,35 +100,41 @@ class RowsOfChunks(Protocol):
 
 def live_rows_among(task: RowsOfChunks, wanted: Int64Array) -> Int64Array:
     """The numbers of the live rows with a key among sorted ones; only row groups with such a chunk are decoded."""
-    names = task.reader.schema.dimension_names
-    counts = task.stops - task.starts
-    rows = np.repeat(task.starts - np.cumsum(counts) + counts, counts) + np.arange(counts.sum())
-    chunks = np.repeat(np.arange(len(counts)), counts)
-    alive = ~_found(task.reader.dead_rows(task.part), rows)
-    rows, chunks = rows[alive], chunks[alive]
-    table = task.reader.take(task.part, rows, names)
-    grid = task.reader.schema.grid
-    keys = chunks * grid.chunk_cells + grid.offsets(coordinates(table, task.reader.schema))
-    return rows[_found(wanted, keys)]
+    rows, chunks = _rows_between(task.starts, task.stops)
+    keys = chunks * task.reader.schema.grid.chunk_cells + task.reader.offsets(task.part, rows)
+    # The rows of a part are in the order of their keys, so that either list can be looked up in the other.
+    if len(wanted) < len(keys):
+        places, there = _look_up(keys, wanted)
+        found = rows[places[there]]
+    else:
+        found = rows[_look_up(wanted, keys)[1]]
+    return found[~_look_up(task.reader.dead_rows(task.part), found)[1]]
 
 
-def _found(sorted_: npt.NDArray[np.integer], values: Int64Array) -> Bools:
-    """Which values are among sorted ones."""
+def _rows_between(starts: Int64Array, stops: Int64Array) -> tuple[Int64Array, Int64Array]:
+    """All row numbers of several ranges, and which range each is of."""
+    counts = stops - starts
+    numbers = np.arange(counts.sum())
+    ranges = np.repeat(np.arange(len(counts)), counts)
+    numbers += (starts - np.cumsum(counts) + counts)[ranges]
+    return numbers, ranges
+
+
+def _look_up(sorted_: npt.NDArray[np.integer], values: Int64Array) -> tuple[npt.NDArray[np.intp], Bools]:
+    """Where values are among sorted ones, and whether they are there at all."""
     if not len(sorted_):
-        return np.zeros(len(values), bool)
+        return np.zeros(len(values), np.intp), np.zeros(len(values), bool)
     places = np.searchsorted(sorted_, values)
     places[places == len(sorted_)] = 0
-    found: Bools = sorted_[places] == values
-    return found
+    return places, sorted_[places] == values
 
 
 def _keys_in(task: FindReplaced, part: Part) -> Int64Array:
     """The keys of a new part's cells in the chunks in common: chunks are renumbered, so that a key fits int64."""
     ordinals, offsets = _cells_of(task.reader, part)
-    places = np.searchsorted(task.ordinals, ordinals)
-    places[places == len(task.ordinals)] = 0
-    common = task.ordinals[places] == ordinals
-    keys: Int64Array = places[common] * task.reader.schema.grid.chunk_cells + offsets[common]
+    ends = (np.searchsorted(ordinals, task.ordinals, side) for side in ("left", "right"))
+    rows, chunks = _rows_between(*ends)
+    keys: Int64Array = chunks * task.reader.schema.grid.chunk_cells + offsets[rows]
     return keys
 
 

@@ -19,8 +19,8 @@ from windrow.storage.chunks.index import row_starts
 from windrow.storage.parts import PartReader
 from windrow.storage.records import ChunkStatistics, Part
 from windrow.storage.sparse import SparseStore
-from windrow.storage.transaction import WorkingArray
 from windrow.storage.upkeep.working_parts import add_run, indexes_of, mark_rows
+from windrow.storage.working import WorkingArray
 
 Int64Array = npt.NDArray[np.int64]
 
@@ -29,17 +29,48 @@ def patch_cells(engine: Engine, working: WorkingArray, cells: pa.Table, gone: Se
     """Put cells in the place of those at their coordinates, and remove those at the coordinates ``gone``."""
     executor = engine.local
     remove_at(executor, working, gone)
+    _write(executor, working, cells, replacing=True)
+
+
+def _write(executor: Executor, working: WorkingArray, cells: pa.Table, *, replacing: bool) -> None:
     if not cells.num_rows:
         return
     receipts = write_parts(executor, working, cells, "error")
     written = [part for receipt in receipts for part in receipt.parts]
     try:
         refuse_duplicates(receipts, working.schema)
-        mark_replaced(executor, working, written)
+        if replacing:
+            mark_replaced(executor, working, written)
     except BaseException:
         SparseStore(working.path).discard(written)
         raise
     add_run(working, written)
+
+
+@dataclass(frozen=True, eq=False)
+class Found:
+    """The stored cells at some coordinates, and the rows that they are in, part after part."""
+
+    cells: pa.Table
+    rows: tuple[tuple[Part, Int64Array], ...]
+
+
+def look_up(executor: Executor, working: WorkingArray, at: Sequence[Int64Array]) -> Found:
+    """The cells at given coordinates, as far as they are there, with all their attributes."""
+    found = [(part, rows) for part, rows in find_rows(executor, working, at) if len(rows)]
+    tables = [from_stored(working.reader.take(part, rows), working.schema) for part, rows in found]
+    return Found(pa.concat_tables([cell_fields(working.schema).empty_table(), *tables]), tuple(found))
+
+
+def replace_found(
+    executor: Executor, working: WorkingArray, found: Found, dead: npt.NDArray[np.bool_], cells: pa.Table
+) -> None:
+    """Put cells in the place of those of the found ones that are ``dead`` from now on, and of no others."""
+    begin = 0
+    for part, rows in found.rows:
+        mark_rows(working, working.parts[part.path], rows[dead[begin : begin + len(rows)]])
+        begin += len(rows)
+    _write(executor, working, cells, replacing=False)
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,15 +99,6 @@ def remove_at(executor: Executor, working: WorkingArray, at: Sequence[Int64Array
     for part, dead in found:
         mark_rows(working, working.parts[part.path], dead)
     return sum(len(dead) for _, dead in found)
-
-
-def read_at(executor: Executor, working: WorkingArray, at: Sequence[Int64Array]) -> pa.Table:
-    """The cells at given coordinates, as far as they are there, with all their attributes."""
-    tables = [cell_fields(working.schema).empty_table()]
-    for part, rows in find_rows(executor, working, at):
-        if len(rows):
-            tables.append(from_stored(working.reader.take(part, rows), working.schema))
-    return pa.concat_tables(tables)
 
 
 def find_rows(executor: Executor, working: WorkingArray, at: Sequence[Int64Array]) -> list[tuple[Part, Int64Array]]:

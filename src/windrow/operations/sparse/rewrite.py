@@ -20,8 +20,8 @@ from windrow.operations.dense.write import update_dense
 from windrow.operations.sparse.conditions import FindCells, UpdateCells, mark_found, replace_found
 from windrow.operations.sparse.insert import writable, write_parts
 from windrow.storage.records import Part
-from windrow.storage.transaction import WorkingArray
 from windrow.storage.upkeep.working_parts import chunks_of
+from windrow.storage.working import WorkingArray
 
 
 def column_types(schema: Schema) -> dict[str, DataType]:
@@ -37,10 +37,11 @@ def checked_condition(condition: Node | None, schema: Schema) -> Node | None:
 
 def delete(engine: Engine, working: WorkingArray, condition: Node | None) -> int:
     """Delete the cells that satisfy the condition; returns how many there were."""
+    name = working.record.name
     if working.record.sparse is False:
         raise DataError(
-            f"array {working.record.name} is dense: its cells cannot be deleted",
-            hint="Make values missing instead: update({'a': 'null'}, where=…)",
+            f"array {name} is dense: its cells cannot be deleted",
+            hint=f"Make values missing instead: update {name} set {working.schema.attribute_names[0]} = null where …",
         )
     checked_condition(condition, working.schema)
     where = _reach(working, condition)
