@@ -10,6 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from windrow.execution.engine import Engine
+from windrow.kernels.sparse.matching import found_in
 from windrow.model.box import Box
 from windrow.model.labels import Labels
 from windrow.model.schema import Dimension, Schema
@@ -19,12 +20,12 @@ from windrow.operations.dense.write import follow, write
 from windrow.operations.query.blocks import row_bytes
 from windrow.operations.query.run import compute_cells_in, compute_grid, source_of
 from windrow.operations.query.sparse_run import insert_computed
-from windrow.operations.sparse.patch import patch_cells, read_at
+from windrow.operations.sparse.patch import look_up, patch_cells, replace_found
 from windrow.operations.sparse.rewrite import delete
 from windrow.plan.bound import Bound, BoundHeld
 from windrow.plan.steps import selected
-from windrow.storage.cells import cell_fields, found_in
-from windrow.storage.transaction import WorkingArray
+from windrow.storage.cells import cell_fields
+from windrow.storage.working import WorkingArray
 from windrow.views.changes import CellChange, bounding_box, net_tables, same_blocks
 from windrow.views.evaluate import evaluate_cells, outside, restrict
 from windrow.views.rules.results import Patched
@@ -69,7 +70,7 @@ def apply_change(engine: Engine, working: WorkingArray, change: CellChange) -> N
     if change.is_empty:
         return
     at = change.at(change.left)
-    gone = ~found_in(working.schema.grid, at, change.at(change.came))
+    gone = ~found_in(at, change.at(change.came))
     patch_cells(engine, working, change.came, [column[gone] for column in at])
     working.note("patch")
 
@@ -81,10 +82,14 @@ def put_results(engine: Engine, working: WorkingArray, bound: Bound, core: Bound
         box = Box(tuple(int(column.min()) for column in found.at), tuple(int(column.max()) for column in found.at))
         written = write_box(engine, working, put_on(bound, core, replace(held, box=box)), box)
         return Applied(written, box.size, found.pairs)
-    results = evaluate_cells(engine, put_on(bound, core, held), [bound.box])
-    stored = read_at(engine.local, working, found.at)
-    change = net_tables(working.schema, stored, results.cast(cell_fields(working.schema)))
-    apply_change(engine, working, change)
+    # What goes through no further step is what was found.
+    results = found.cells if bound is core else evaluate_cells(engine, put_on(bound, core, held), [bound.box])
+    stored = look_up(engine.local, working, found.at)
+    change = net_tables(working.schema, stored.cells, results.cast(cell_fields(working.schema)))
+    if not change.is_empty:
+        dead = found_in(change.at(stored.cells), change.at(change.left))
+        replace_found(engine.local, working, stored, dead, change.came)
+        working.note("patch")
     return Applied(change.cells, len(found.at[0]), found.pairs)
 
 

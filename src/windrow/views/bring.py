@@ -11,6 +11,7 @@ from windrow.errors import Error
 from windrow.execution.engine import Engine
 from windrow.model.box import Box
 from windrow.operations.dense.write import settle
+from windrow.operations.query.blocks import row_bytes
 from windrow.plan.bound import Bound, BoundScan
 from windrow.plan.nodes import Scan
 from windrow.storage.transaction import Transaction
@@ -27,7 +28,11 @@ from windrow.views.changes import Change, label_boxes, relabelled
 from windrow.views.cost import Choice, choose
 from windrow.views.history import Entry
 from windrow.views.known import KnownView, pinned_scans
-from windrow.views.rules.choose import Bases, core_of, find_rule, state_store
+from windrow.views.placed.choice import PlacedView
+from windrow.views.placed.measured import Placement
+from windrow.views.placed.patch import patch_placed
+from windrow.views.rules.choose import Bases, core_of, find_rule, state_store, why_not_patched
+from windrow.views.rules.joined import JoinedRule
 from windrow.views.touched import AnotherQueryError, find_touched
 from windrow.views.used import without_unused
 
@@ -71,7 +76,7 @@ def bring(
     with clock("plan"):
         pinned = pinned_scans(transaction.warehouse, view.definition)
         after = view.definition.bind({name: now for name, (_, now) in moments.items()}, pinned)
-        changes = without_unused(changes, after)
+        happened, changes = changes, without_unused(changes, after)
         plan = Plan(Choice(True, "a full refresh was asked for"), mends=True)
         if not full:
             plan = _plan(view, moments, changes, after, pinned)
@@ -81,9 +86,9 @@ def bring(
         settle(working)
         return Brought()
     with clock("compute and write"):
-        applied, made = _carry_out(engine, transaction, view, after, plan)
+        applied, made, placement = _carry_out(engine, transaction, view, after, plan, happened)
     settle(working)
-    done = entry.done(applied, int(plan.choice.patch), working, clock.phases)
+    done = entry.done(applied, int(plan.choice.patch), working, clock.phases).placed(placement)
     return Brought(done, plan.choice.learn(view.record.learned, clock.total), made)
 
 
@@ -95,7 +100,11 @@ def _plan(
         return Plan(Choice(True, "the shape itself changed"))
     try:
         before = view.definition.bind({name: old for name, (old, _) in moments.items()}, pinned)
-        where = {name: [*change.boxes, *label_boxes(*moments[name])] for name, change in changes.items()}
+        patched = why_not_patched(after) is None  # then it is enough to know about where
+        where = {
+            name: [*(change.regions if patched else change.boxes), *label_boxes(*moments[name])]
+            for name, change in changes.items()
+        }
         boxes = find_touched(before, after, where)
     except (AnotherQueryError, Error) as error:
         return Plan(Choice(True, f"the query's steps are others now: {error}"))
@@ -107,22 +116,33 @@ def _plan(
 
 
 def _carry_out(
-    engine: Engine, transaction: Transaction, view: KnownView, after: Bound, plan: Plan
-) -> tuple[Applied, str | None]:
+    engine: Engine,
+    transaction: Transaction,
+    view: KnownView,
+    after: Bound,
+    plan: Plan,
+    happened: Mapping[str, Change],
+) -> tuple[Applied, str | None, Placement | None]:
     working = transaction.working(view.name)
     store = state_store(engine, transaction, view.name, after)
     rule = None if plan.bases is None or plan.choice.rebuilds else find_rule(engine, store, plan.bases)
     if rule is not None and store is not None:
-        found = rule.patch()
+        size = int(plan.choice.patch) * row_bytes(after.schema)
+        by_nodes = None
+        if isinstance(rule, JoinedRule):
+            by_nodes = patch_placed(PlacedView(transaction, working, after, rule, happened, store), view.settings, size)
+        applied = (
+            put_results(engine, working, after, core_of(after), rule.patch()) if by_nodes is None else by_nodes.applied
+        )
         known = transaction.known(store.name)
         made = store.name if known is not None and known.made is not None else None
-        return put_results(engine, working, after, core_of(after), found), made
+        return applied, made, None if by_nodes is None else by_nodes.placement
     if store is not None:
         store.forget_all()
     if plan.choice.rebuilds:
-        return (rebuild if plan.mends else rebuild_unlike)(engine, working, after), None
+        return (rebuild if plan.mends else rebuild_unlike)(engine, working, after), None, None
     again = recompute_cells if working.record.sparse else recompute_boxes
-    return again(engine, working, after, plan.boxes), None
+    return again(engine, working, after, plan.boxes), None, None
 
 
 @dataclass

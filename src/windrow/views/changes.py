@@ -16,16 +16,19 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from windrow.kernels.sparse.order import coordinate_order
+from windrow.kernels.sparse.matching import found_in, match_cells
 from windrow.model.box import Box
 from windrow.model.schema import VALID_SUFFIX, Schema
 from windrow.plan.bound import BoundScan
-from windrow.storage.cells import cell_fields, coordinates, found_in
+from windrow.storage.cells import cell_fields, coordinates, in_coordinate_order
 from windrow.storage.pieces import pieces_of, read_piece, read_rows_of
-from windrow.views.regions import cluster_cells, merge_boxes
+from windrow.views.regions import MOST_CLUSTERS, cluster_cells, merge_boxes
 
 Int64Array = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
+
+FEW_CLUSTERS = 8
+"""Boxes where each costs more than the cells between two."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,7 +49,9 @@ class CellChange:
     @property
     def cells(self) -> int:
         """How many cells are not as they were."""
-        both = found_in(self.schema.grid, self.at(self.came), self.at(self.left)).sum()
+        both = 0
+        if self.left.num_rows and self.came.num_rows:
+            both = found_in(self.at(self.came), self.at(self.left)).sum()
         return int(self.left.num_rows + self.came.num_rows - both)
 
     def at(self, table: pa.Table) -> list[Int64Array]:
@@ -64,8 +69,16 @@ class CellChange:
     @cached_property
     def boxes(self) -> list[Box]:
         """Where they lie."""
+        return self._clusters(MOST_CLUSTERS)
+
+    @cached_property
+    def regions(self) -> list[Box]:
+        """Where they lie, in a few boxes: enough for those who look at each cell anyway."""
+        return self._clusters(FEW_CLUSTERS)
+
+    def _clusters(self, most: int) -> list[Box]:
         both = zip(self.at(self.left), self.at(self.came), strict=True)
-        return cluster_cells([np.concatenate(pair) for pair in both], self.schema.grid)
+        return cluster_cells([np.concatenate(pair) for pair in both], self.schema.grid, most)
 
 
 @dataclass(frozen=True)
@@ -80,6 +93,10 @@ class GridChange:
     @property
     def is_empty(self) -> bool:
         return not self.boxes
+
+    @property
+    def regions(self) -> list[Box]:
+        return self.boxes
 
     def of(self, attributes: Collection[str]) -> GridChange:
         """Where some attributes are not as they were."""
@@ -118,18 +135,20 @@ def net_tables(schema: Schema, old: pa.Table, new: pa.Table, compared: Sequence[
     """What distinguishes two tables of cells; of those in both, by the attributes that are compared."""
     names = cell_fields(schema).names
     old, new = old.select(names), new.select(names)
+    if not old.num_rows or not new.num_rows:  # as most batches are: nothing left, or nothing came
+        return CellChange(schema, in_coordinate_order(old, schema), in_coordinate_order(new, schema))
     at_old, at_new = coordinates(old, schema), coordinates(new, schema)
-    stays_old = np.flatnonzero(found_in(schema.grid, at_old, at_new))
-    stays_new = np.flatnonzero(found_in(schema.grid, at_new, at_old))
-    # Both lists hold the same cells; in one order, they can be compared row by row.
-    stays_old = stays_old[coordinate_order([column[stays_old] for column in at_old])]
-    stays_new = stays_new[coordinate_order([column[stays_new] for column in at_new])]
+    numbers = match_cells(at_new, at_old)
+    stays_new = np.flatnonzero(numbers >= 0)
+    stays_old = numbers[stays_new]
     alone = schema if compared is None else schema.select(compared)
     same = same_values(alone, old.take(pa.array(stays_old)), new.take(pa.array(stays_new)))
     left, came = np.ones(old.num_rows, bool), np.ones(new.num_rows, bool)
     left[stays_old[same]] = False
     came[stays_new[same]] = False
-    return CellChange(schema, *(_ordered(t.filter(pa.array(m)), schema) for t, m in ((old, left), (new, came))))
+    return CellChange(
+        schema, *(in_coordinate_order(t.filter(pa.array(m)), schema) for t, m in ((old, left), (new, came)))
+    )
 
 
 def same_values(schema: Schema, one: pa.Table, other: pa.Table) -> Mask:
@@ -152,10 +171,6 @@ def _plain(column: pa.ChunkedArray) -> pa.Array:
     if pa.types.is_floating(whole.type):
         return pc.if_else(pc.is_nan(whole), pa.scalar(None, whole.type), whole)
     return whole
-
-
-def _ordered(table: pa.Table, schema: Schema) -> pa.Table:
-    return table.take(pa.array(coordinate_order(coordinates(table, schema)))) if table.num_rows > 1 else table
 
 
 def _apart(one: BoundScan, other: BoundScan) -> pa.Table:

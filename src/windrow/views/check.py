@@ -10,16 +10,16 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from windrow.execution.engine import Engine
+from windrow.kernels.sparse.matching import found_in, match_cells
 from windrow.kernels.sparse.order import coordinate_order
 from windrow.model.arrow import arrow_to_block
 from windrow.model.schema import Schema
 from windrow.operations.query.cellwise import GridCells
 from windrow.operations.query.run import compute_cells_in, source_of
 from windrow.plan.bound import Bound
-from windrow.storage.cells import cell_fields, coordinates, found_in
+from windrow.storage.cells import cell_fields, coordinates
 from windrow.views.changes import same_values
 from windrow.views.rules.choose import core_of, state_layout_of
-from windrow.views.state_store import match
 
 TOLERANCE = 1e-9
 """How far floats may be apart, of the largest in their column: sums are taken in another order."""
@@ -45,7 +45,7 @@ def count_damaged_states(engine: Engine, states: Bound, expected: Bound) -> int:
         return 0  # of another windrow: they are made anew when they are needed
     finished = layout.finish(layout.from_arrow(kept))
     results = all_cells(engine, core)
-    place = match(coordinates(kept, states.schema), coordinates(results, core.schema))
+    place = match_cells(coordinates(kept, states.schema), coordinates(results, core.schema))
     wrong = place < 0
     for attribute in core.schema.attributes:
         values, missing, recompute = finished[attribute.name]
@@ -91,7 +91,7 @@ def tell_apart(schema: Schema, left: pa.Table, came: pa.Table) -> pa.Table:
 def _unlike(schema: Schema, one: pa.Table, other: pa.Table) -> tuple[pa.Table, pa.Table]:
     """The rows of each that the other does not have, where floats need not be the same to the last digit."""
     at = [coordinates(table, schema) for table in (one, other)]
-    common = [found_in(schema.grid, at[0], at[1]), found_in(schema.grid, at[1], at[0])]
+    common = [found_in(at[0], at[1]), found_in(at[1], at[0])]
     kept = [np.flatnonzero(mask) for mask in common]
     kept = [rows[coordinate_order([c[rows] for c in columns])] for rows, columns in zip(kept, at, strict=True)]
     pair = [table.take(pa.array(rows)) for table, rows in zip((one, other), kept, strict=True)]

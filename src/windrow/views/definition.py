@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any
@@ -79,6 +80,7 @@ class Definition:
     plan: Plan
 
     @classmethod
+    @functools.lru_cache(maxsize=256)  # every batch on the arrays of a view asks for it
     def of(cls, text: str) -> Definition:
         """The query that a text says."""
         found = parse(text)

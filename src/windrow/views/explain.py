@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from windrow.aggregates.aggregate import Aggregate
 from windrow.errors import SchemaError
 from windrow.plan.bound import (
     Bound,
@@ -19,11 +20,14 @@ from windrow.plan.bound import (
     BoundSelection,
     BoundTotals,
     BoundWindow,
+    side_name,
 )
 from windrow.plan.operators import BoundOperated
-from windrow.views.definition import Settings
+from windrow.views.definition import PLACEMENT, Settings
+from windrow.views.making import view_schema
+from windrow.views.placed.choice import why_not_placed
 from windrow.views.rules.choose import core_of, why_not_patched
-from windrow.views.rules.joined import joined_layout
+from windrow.views.rules.sides import joined_layout
 from windrow.views.rules.totals import totals_layout
 
 
@@ -44,6 +48,8 @@ class ViewExplanation:
     settings: Settings
     bases: tuple[str, ...]
     parts: tuple[Part, ...]
+    in_one_place: str | None = None
+    """Why several executors do not share it out; None if they do."""
 
     def __str__(self) -> str:
         width = max(len(part.what) for part in self.parts)
@@ -53,8 +59,15 @@ class ViewExplanation:
         lines.append(
             f"brought up to date {when}; maintain = {self.settings.maintain}: {_MAINTAIN[self.settings.maintain]}"
         )
+        lines.append(f"with several executors: {self._sharing()}")
         lines.append(f"if a batch breaks it: {_ON_FAILURE[self.settings.on_failure]}")
         return "\n".join(lines)
+
+    def _sharing(self) -> str:
+        if self.in_one_place is not None:
+            return f"kept in one place, because {self.in_one_place}"
+        said = ", ".join(f"{name} = {number:g}" for name, number in {**PLACEMENT, **self.settings.placement}.items())
+        return f"joined where a plan says; strategy = {self.settings.strategy}, {said}"
 
 
 _MAINTAIN = {
@@ -67,7 +80,8 @@ _ON_FAILURE = {"refuse": "the batch is refused", "stale": "the batch goes throug
 
 
 def explain(query: str, bound: Bound, settings: Settings, bases: tuple[str, ...]) -> ViewExplanation:
-    return ViewExplanation(query, settings, bases, tuple(_parts(bound)))
+    reason = why_not_placed(bound, view_schema(bound, settings.chunks).with_chunks())
+    return ViewExplanation(query, settings, bases, tuple(_parts(bound)), reason)
 
 
 def _parts(bound: Bound) -> Iterator[Part]:
@@ -78,9 +92,28 @@ def _parts(bound: Bound) -> Iterator[Part]:
             for measure in layout.measures:
                 patched = why is None
                 reason = measure.why if patched or measure.name in layout.recomputed else str(why)
-                yield Part(f"{measure.name} = {measure.aggregate}", "patched" if patched else "computed again", reason)
+                what = f"{measure.name} = {_as_written(measure.aggregate, core)}"
+                yield Part(what, "patched" if patched else "computed again", reason)
         elif not isinstance(step, BoundScan):
             yield Part(_NAMES[type(step)], *_WAYS[type(step)])
+
+
+def _as_written(aggregate: Aggregate, core: BoundJoined | BoundTotals) -> Aggregate:
+    """The aggregate of what was asked for, not of the columns that hold it while it is computed."""
+    texts: dict[str, str] = {}
+    if isinstance(core, BoundJoined):
+        texts = {name: _name_sides(str(node), core) for name, node in core.arguments}
+    elif isinstance(core.source, BoundColumns):
+        texts = {name: str(node) for name, node in core.source.outputs}
+    written = [texts.get(name, name) for name in aggregate.attributes]
+    return aggregate.of(*written) if written else aggregate
+
+
+def _name_sides(text: str, core: BoundJoined) -> str:
+    """Neighbours are the cells of one array, which needs no name; the sides of a join have those of the query."""
+    for number, name in enumerate(core.source.names, 1):
+        text = text.replace(f"{side_name(number)}.", "" if core.is_neighbourhood else f"{name}.")
+    return text
 
 
 _CELL = ("cell by cell", "the cells that changed pass through")
@@ -120,6 +153,8 @@ def check_strict(bound: Bound) -> None:
         lacking = [*totals_layout(core).recomputed, *ranked]
         if lacking:
             raise _too_wide(f"{', '.join(dict.fromkeys(lacking))} over all cells may have to look at all of them again")
+    if isinstance(core, BoundJoined) and not core.groups and (why := why_not_patched(core)) is not None:
+        raise _too_wide(f"pairs are one group, and {why}")
     for step in bound.walk():
         if isinstance(step, BoundJoined) and all(step.source.offsets.free):
             raise _too_wide("every cell is a neighbour of every other")

@@ -9,9 +9,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from windrow.storage.transaction import WorkingArray
+from windrow.storage.working import WorkingArray
 from windrow.views.apply import Applied
 from windrow.views.cost import Choice
+from windrow.views.placed.measured import Placement, describe_loads
 
 FIELDS = pa.schema(
     [
@@ -29,6 +30,14 @@ FIELDS = pa.schema(
         ("bytes", pa.int64()),
         ("seconds", pa.float64()),
         ("phases", pa.string()),
+        ("strategy", pa.string()),
+        ("objective", pa.float64()),
+        ("bound", pa.float64()),
+        ("changed_bytes", pa.int64()),
+        ("planned_bytes", pa.int64()),
+        ("read_bytes", pa.int64()),
+        ("cached_bytes", pa.int64()),
+        ("nodes", pa.string()),
     ]
 )
 
@@ -55,6 +64,8 @@ class Entry:
     bytes: int = 0
     seconds: float = 0.0
     phases: str = ""
+    placement: Mapping[str, Any] | None = None
+    """What several nodes were planned to take and took, if they did it."""
 
     @classmethod
     def now(cls, way: str, why: str, **known: Any) -> Entry:
@@ -85,11 +96,68 @@ class Entry:
             phases=", ".join(f"{name} {seconds:.3f} s" for name, seconds in phases.items()),
         )
 
+    def placed(self, placement: Placement | None) -> Entry:
+        return self if placement is None else replace(self, placement=placement.as_json())
+
     def as_json(self) -> dict[str, Any]:
         return asdict(self)
 
 
 def as_table(entries: Sequence[Mapping[str, Any]]) -> pa.Table:
     """The history of a view as a table, oldest first."""
-    rows = [{**entry, "time": datetime.fromisoformat(entry["time"])} for entry in entries]
+    rows = [{**entry, **_shared_out(entry), "time": datetime.fromisoformat(entry["time"])} for entry in entries]
     return pa.Table.from_pylist([{name: row.get(name) for name in FIELDS.names} for row in rows], schema=FIELDS)
+
+
+def without_nodes(history: pa.Table) -> pa.Table:
+    """A history without what nodes were planned to do and did, where there were none."""
+    placed = FIELDS.names[FIELDS.names.index("strategy") :]
+    return history.drop_columns([name for name in placed if history[name].null_count == history.num_rows])
+
+
+LOADS = pa.schema(
+    [
+        ("version", pa.int64()),
+        ("batch", pa.string()),
+        ("node", pa.string()),
+        ("planned_bytes", pa.int64()),
+        ("baseline_bytes", pa.int64()),
+        ("read_bytes", pa.int64()),
+        ("received_bytes", pa.int64()),
+        ("cached_bytes", pa.int64()),
+        ("hits", pa.int64()),
+        ("misses", pa.int64()),
+        ("seconds", pa.float64()),
+        ("strayed", pa.int64()),
+    ]
+)
+
+
+def loads_table(entries: Sequence[Mapping[str, Any]]) -> pa.Table:
+    """What each node was planned to take and took, at each batch that several nodes did, oldest first."""
+    rows = [
+        {"version": entry.get("version"), "batch": entry.get("batch"), **load}
+        for entry in entries
+        if entry.get("placement")
+        for load in entry["placement"]["loads"]
+    ]
+    return pa.Table.from_pylist(rows, schema=LOADS)
+
+
+def _shared_out(entry: Mapping[str, Any]) -> dict[str, Any]:
+    """The columns of a batch that several nodes did; bytes are those of all nodes together."""
+    found = entry.get("placement")
+    if not found:
+        return {}
+    loads = found["loads"]
+    taken = found["taken"]
+    return {
+        "strategy": taken if taken == found["strategy"] else f"{found['strategy']}, by the plan of {taken}",
+        "objective": found["objective"],
+        "bound": found["bound"],
+        "changed_bytes": found["changed_bytes"],
+        "planned_bytes": sum(load["planned_bytes"] for load in loads),
+        "read_bytes": sum(load["read_bytes"] + load["received_bytes"] for load in loads),
+        "cached_bytes": sum(load["cached_bytes"] for load in loads),
+        "nodes": describe_loads(loads),
+    }

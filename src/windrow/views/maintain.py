@@ -8,6 +8,7 @@ published, and then all of it is.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from windrow.errors import Error
 from windrow.execution.engine import Engine
@@ -20,6 +21,7 @@ from windrow.views.changes import Change, differ, find_change
 from windrow.views.definition import check_fingerprints, facts_of
 from windrow.views.history import Entry
 from windrow.views.known import KnownView, known_views
+from windrow.views.reads import remember
 from windrow.views.shown import as_shown
 
 
@@ -32,6 +34,8 @@ class Maintenance:
     _held: dict[str, dict[str, BoundScan]] = field(default_factory=dict)
     """For each view that was brought up to date in here, the bases as they were then."""
     _base: dict[str, BoundScan] = field(default_factory=dict)
+    _seen: dict[str, tuple[Any, BoundScan]] = field(default_factory=dict)
+    """Sparse arrays as they stand in here, for as long as they do: what one view reads of them, others find."""
     _views: list[KnownView] | None = None
     _found: dict[str, tuple[BoundScan, BoundScan, Change]] = field(default_factory=dict)
     _reverted: set[str] = field(default_factory=set)
@@ -58,12 +62,20 @@ class Maintenance:
         working = self.transaction.known(name)
         if working is None:
             return self._published(name)
-        scan = working_scan(self.transaction.catalog, working)
-        return as_shown(self.transaction.warehouse, working.record, scan)
+        if not working.record.sparse:
+            return as_shown(self.transaction.warehouse, working.record, working_scan(self.transaction.catalog, working))
+        stands = dict(working.parts), working.hi, working.schema, dict(working.labels)
+        known = self._seen.get(name)
+        if known is None or known[0] != stands:
+            scan = working_scan(self.transaction.catalog, working)
+            scan = replace(scan, snapshot=remember(scan.snapshot))
+            known = self._seen[name] = stands, as_shown(self.transaction.warehouse, working.record, scan)
+        return known[1]
 
     def _published(self, name: str) -> BoundScan:
         if name not in self._base:
-            warehouse, (record, version) = self.transaction.warehouse, self.transaction.catalog.current(name)
+            warehouse, known = self.transaction.warehouse, self.transaction.known(name)
+            record, version = self.transaction.catalog.current(name) if known is None else (known.record, known.base)
             self._base[name] = as_shown(warehouse, record, stored_scan(warehouse, name, record, version))
         return self._base[name]
 

@@ -22,12 +22,19 @@ def cluster_numbers(at: Sequence[Int64Array], grid: ChunkGrid, most: int = MOST_
     """A number for each cell: cells of one number lie in one chunk, or in chunks side by side if there are many."""
     chunks = [(column - lo) // size for column, lo, size in zip(at, grid.lo, grid.chunk, strict=True)]
     chunks = [column - column.min() for column in chunks] if len(at[0]) else chunks
-    while True:
-        distinct, numbers = _distinct(chunks)
-        if distinct <= most:
-            return numbers
-        widest = int(np.argmax([int(column.max()) for column in chunks]))
-        chunks[widest] = chunks[widest] // 2
+    distinct, places = _distinct(chunks)
+    numbers = places
+    while distinct > most:
+        # One of each place is enough from here on, and halving an axis at most halves their number.
+        firsts = np.zeros(distinct, np.int64)
+        firsts[places] = np.arange(len(places))
+        chunks = [column[firsts] for column in chunks]
+        for _ in range(max(1, (distinct // most).bit_length() - 1)):
+            widest = int(np.argmax([int(column.max()) for column in chunks]))
+            chunks[widest] = chunks[widest] // 2
+        distinct, places = _distinct(chunks)
+        numbers = places[numbers]
+    return numbers
 
 
 def _distinct(columns: Sequence[Int64Array]) -> tuple[int, Int64Array]:
@@ -44,11 +51,11 @@ def _distinct(columns: Sequence[Int64Array]) -> tuple[int, Int64Array]:
     return int(keys.max(initial=-1)) + 1, keys
 
 
-def cluster_cells(at: Sequence[Int64Array], grid: ChunkGrid) -> list[Box]:
+def cluster_cells(at: Sequence[Int64Array], grid: ChunkGrid, most: int = MOST_CLUSTERS) -> list[Box]:
     """Boxes that hold all cells, and little else if they lie close together."""
     if not len(at[0]):
         return []
-    numbers = cluster_numbers(at, grid)
+    numbers = cluster_numbers(at, grid, most)
     order = np.argsort(numbers, kind="stable")
     starts = np.flatnonzero(np.diff(numbers[order], prepend=-1))
     lows = [np.minimum.reduceat(column[order], starts) for column in at]

@@ -15,35 +15,19 @@ import pyarrow as pa
 from windrow.aggregates.state_layout import Layout
 from windrow.aggregates.state_rule import State
 from windrow.execution.engine import Engine
-from windrow.kernels.sparse.order import coordinate_order
+from windrow.kernels.sparse.matching import match_cells
 from windrow.model.schema import Schema
-from windrow.operations.sparse.patch import patch_cells, read_at
+from windrow.operations.sparse.patch import Found, look_up, replace_found
 from windrow.operations.sparse.rewrite import delete
 from windrow.storage.cells import cell_fields, coordinates
+from windrow.storage.homes import NewHomes
 from windrow.storage.records import ArrayRecord
-from windrow.storage.transaction import Transaction, WorkingArray
+from windrow.storage.transaction import Transaction
 from windrow.storage.view_rows import STATE
+from windrow.storage.working import WorkingArray
 
 Int64Array = npt.NDArray[np.int64]
 Places = Sequence[Int64Array]
-
-
-def match(at: Places, others: Places) -> Int64Array:
-    """For each place its number among others, all different; -1 where it is not among them."""
-    count = len(others[0])
-    both = [np.concatenate(pair) for pair in zip(others, at, strict=True)]
-    order = coordinate_order(both)
-    new = np.zeros(len(order), bool)
-    new[:1] = True
-    for column in both:
-        ordered = column[order]
-        new[1:] |= ordered[1:] != ordered[:-1]
-    runs = np.cumsum(new) - 1
-    numbers = np.empty(len(order), np.int64)
-    numbers[order] = runs
-    known = np.full(len(order) + 1, -1, np.int64)
-    known[numbers[:count]] = np.arange(count)
-    return known[numbers[count:]]
 
 
 @dataclass
@@ -56,6 +40,8 @@ class StateStore:
     schema: Schema
     """That of the results; states lie at the same coordinates."""
     layout: Layout
+    _found: Found | None = None
+    """What was loaded last, and will be replaced."""
 
     @property
     def name(self) -> str:
@@ -78,23 +64,34 @@ class StateStore:
             return None
         return known
 
-    def load(self, at: Places) -> tuple[Int64Array, State]:
-        """The number of each place's state, -1 where there is none, and the states."""
+    def opened(self) -> WorkingArray:
+        """The array of the states, made if there is none."""
+        return self._working() or self._made()
+
+    def load(self, at: Places, others: Sequence[Places]) -> tuple[Int64Array, State]:
+        """The number of each place's state, -1 where there is none, and the states.
+
+        ``others`` are further places at which ``save`` will put states or remove them.
+        """
         working = self._working()
         if working is None:
             return np.full(len(at[0]), -1, np.int64), self.layout.empty(0)
-        table = read_at(self.engine.local, working, at)
-        return match(at, coordinates(table, working.schema)), self.layout.from_arrow(table)
+        every = [np.concatenate(columns) for columns in zip(at, *others, strict=True)]
+        self._found = look_up(self.engine.local, working, every)
+        places = coordinates(self._found.cells, working.schema)
+        return match_cells(at, places), self.layout.from_arrow(self._found.cells)
 
-    def save(self, at: Places, state: State, gone: Places) -> None:
-        """Keep the states of some places, and forget those of others."""
-        if not len(at[0]) and not len(gone[0]):
+    def save(self, at: Places, state: State) -> None:
+        """Keep the states of some of the places that were loaded, and forget those of the others."""
+        found, self._found = self._found, None
+        if not len(at[0]) and (found is None or not found.cells.num_rows):
             return
-        working = self._working() or self._made()
+        working = self.opened()
         self.transaction.maintained.add(self.name)
         columns = [*(pa.array(column) for column in at), *self.layout.to_arrow(state).values()]
         cells = pa.table(columns, schema=cell_fields(working.schema))
-        patch_cells(self.engine, working, cells, gone)
+        known = Found(cells.slice(0, 0), ()) if found is None else found
+        replace_found(self.engine.local, working, known, np.ones(known.cells.num_rows, bool), cells)
         working.note("patch")
 
     def forget_all(self) -> None:
@@ -104,6 +101,7 @@ class StateStore:
             self.transaction.maintained.add(self.name)
             delete(self.engine, working, None)
             working.note("delete")
+            self.transaction.homes[self.name] = NewHomes(forgets=True)  # no chunk has all its states any more
 
     def _made(self) -> WorkingArray:
         directory = self.transaction.warehouse.new_directory(self.name)

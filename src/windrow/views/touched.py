@@ -45,7 +45,9 @@ def find_touched(before: Bound, after: Bound, changed: Changed) -> list[Box]:
     """Boxes of results that may not be as they were."""
     if type(before) is not type(after):
         raise AnotherQueryError(f"{type(before).__name__} became {type(after).__name__}")
-    return merge_boxes(_RULES[type(after)](before, after, changed))
+    found = _RULES[type(after)](before, after, changed)
+    # Where cells are only passed on, boxes are as they were put together below.
+    return found if isinstance(after, _PASSED_ON) else merge_boxes(found)
 
 
 def _scan(before: BoundScan, after: BoundScan, changed: Changed) -> list[Box]:
@@ -177,6 +179,8 @@ def _pairs(before: BoundPairs, after: BoundPairs, changed: Changed) -> list[Box]
 def _anti(before: BoundJoin, after: BoundJoin, changed: Changed) -> list[Box]:
     return touched_left(before, after, changed, find_touched)
 
+
+_PASSED_ON = (BoundScan, BoundFilter, BoundColumns, BoundJoin)
 
 _RULES: Mapping[type[Bound], Callable[[Any, Any, Changed], list[Box]]] = {
     BoundScan: _scan,

@@ -7,16 +7,19 @@ from typing import cast
 
 from windrow.aggregates.state_layout import Layout
 from windrow.execution.engine import Engine
-from windrow.plan.bound import Bound, BoundJoined, BoundTotals
+from windrow.operations.join.build import is_by_cell
+from windrow.plan.bound import Bound, BoundJoined, BoundTotals, makes_pairs
 from windrow.storage.transaction import Transaction
 from windrow.views.making import view_schema
-from windrow.views.rules import joined, totals
-from windrow.views.rules.joined import JoinedRule, joined_layout
+from windrow.views.rules import grouped, joined, totals
+from windrow.views.rules.grouped import GroupedRule
+from windrow.views.rules.joined import JoinedRule
+from windrow.views.rules.sides import joined_layout
 from windrow.views.rules.totals import TotalsRule, totals_layout
 from windrow.views.state_store import StateStore
 from windrow.views.steps import CELLWISE, Changes
 
-Rule = JoinedRule | TotalsRule
+Rule = JoinedRule | GroupedRule | TotalsRule
 
 
 def core_of(bound: Bound) -> Bound:
@@ -30,10 +33,25 @@ def why_not_patched(bound: Bound) -> str | None:
     """Why a view's results are computed anew where they are touched; None if they are patched."""
     core = core_of(bound)
     if isinstance(core, BoundJoined):
-        return joined.why_not_patched(core)
+        rule = joined if is_by_cell(core) else grouped
+        return _why_no_join_is_patched(core) or rule.why_not_patched(core)
     if isinstance(core, BoundTotals):
         return totals.why_not_patched(core)
     return "each result is computed from the few cells around it"
+
+
+def _why_no_join_is_patched(bound: BoundJoined) -> str | None:
+    join = bound.source
+    if makes_pairs(join.left):
+        return "partners in a chain of joins are looked for again"
+    if join.nearest is not None:
+        return "which partners are nearest is looked up again"
+    if join.kind not in ("inner", "left") or (join.kind == "left" and join.where is not None):
+        return "cells without a partner are looked for again"
+    if join.sky is not None:
+        return "distances on the sky are measured again"
+    lacking = joined_layout(bound).recomputed
+    return f"{', '.join(lacking)} has no state from which a value can be taken out again" if lacking else None
 
 
 @dataclass(frozen=True)
@@ -67,7 +85,8 @@ def find_rule(engine: Engine, store: StateStore | None, bases: Bases) -> Rule | 
     if store is None or type(before) is not type(after) or why_not_patched(bases.before) is not None:
         return None
     if isinstance(before, BoundJoined) and isinstance(after, BoundJoined):
-        return JoinedRule(engine, before, after, bases.changes, store)
+        rule = JoinedRule if is_by_cell(after) else GroupedRule
+        return rule(engine, before, after, bases.changes, store)
     if isinstance(before, BoundTotals) and isinstance(after, BoundTotals):
         return TotalsRule(engine, before, after, bases.changes, store)
     return None

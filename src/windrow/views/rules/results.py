@@ -14,7 +14,7 @@ from windrow.aggregates.state_rule import Finished, State
 from windrow.aggregates.windows import Result
 from windrow.model.schema import Schema
 from windrow.storage.cells import cell_fields
-from windrow.views.rules.rows import Entering
+from windrow.views.rules.rows import AnyEntering
 from windrow.views.state_store import StateStore
 
 Int64Array = npt.NDArray[np.int64]
@@ -23,22 +23,12 @@ Places = list[Int64Array]
 
 
 @dataclass(frozen=True, eq=False)
-class Rows:
-    """All rows of some results, and how many left cells each has, where these are counted."""
-
-    entering: Entering
-    lefts: Int64Array | None = None
-
-
-@dataclass(frozen=True, eq=False)
 class Touched:
-    """Results that rows left or came to; ``lefts`` is by how many left cells each grew, where these are counted."""
+    """Results that rows left or came to."""
 
     places: Places
-    left: Entering
-    came: Entering
-    lefts_left: Int64Array | None = None
-    lefts_came: Int64Array | None = None
+    left: AnyEntering
+    came: AnyEntering
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,22 +44,23 @@ class Patched:
 
 @dataclass(frozen=True)
 class Patcher:
-    """Patches results of one step. ``all_rows`` lists the rows of results, ``evaluate`` computes results anew."""
+    """Patches results of one step. ``reduce`` makes states of all rows of results, ``evaluate`` computes results."""
 
     layout: Layout
     store: StateStore
     schema: Schema
-    all_rows: Callable[[Places], Rows]
+    reduce: Callable[[Places], State]
     evaluate: Callable[[Places], pa.Table]
     keeps_empty: bool = False
     """Whether a result without rows is one: that over all cells."""
+    min_count: int = 0
 
     def patch(self, touched: Touched, new: Places, gone: Places) -> Patched:
         """Bring results up to date: those touched, those that are ``new``, and those that are ``gone``."""
-        numbers, states = self.store.load(touched.places)
+        numbers, states = self.store.load(touched.places, [new, gone])
         known = np.flatnonzero(numbers >= 0)
         state = self._moved(touched, known, self.layout.take(states, numbers[known]))
-        finished = self.layout.finish(state)
+        finished = self.layout.finish(state, self.min_count)
         doubtful = _doubtful(finished, len(known))
         certain = np.flatnonzero(~doubtful)
         lacking = np.union1d(np.flatnonzero(numbers < 0), known[np.flatnonzero(doubtful)])
@@ -78,29 +69,25 @@ class Patcher:
         sure = [column[known[certain]] for column in touched.places]
         kept_state = self.layout.take(state, certain)
         cells = pa.concat_tables([self._table(sure, finished, certain, kept_state), fresh])
-        self._save(sure, kept_state, anew, fresh_state, gone)
+        self._save(sure, kept_state, anew, fresh_state)
         at = [np.concatenate(parts) for parts in zip(touched.places, new, gone, strict=True)]
-        pairs = len(touched.left.numbers) + len(touched.came.numbers)
+        pairs = touched.left.count + touched.came.count
         return Patched(at, cells.combine_chunks(), len(certain), len(anew[0]), pairs)
 
     def _moved(self, touched: Touched, known: Int64Array, state: State) -> State:
         """States after rows left and came: first those that left, so that nothing stands beside its replacement."""
         renumbered = np.full(len(touched.places[0]), -1, np.int64)
         renumbered[known] = np.arange(len(known))
-        columns, starts = touched.left.of(renumbered).sorted_into(len(known))
-        state = self.layout.leave(state, columns, starts, _of(touched.lefts_left, known))
-        columns, starts = touched.came.of(renumbered).sorted_into(len(known))
-        return self.layout.enter(state, columns, starts, _of(touched.lefts_came, known))
+        state = touched.left.of(renumbered).leave_from(self.layout, state, len(known))
+        return touched.came.of(renumbered).come_to(self.layout, state, len(known))
 
     def _computed(self, places: Places) -> tuple[State, pa.Table]:
         """Results computed from all their rows, with the states they have from now on."""
         count = len(places[0])
         if not count:
             return self.layout.empty(0), cell_fields(self.schema).empty_table()
-        rows = self.all_rows(places)
-        columns, starts = rows.entering.sorted_into(count)
-        state = self.layout.reduce(columns, starts, rows.lefts)
-        finished = self.layout.finish(state)
+        state = self.reduce(places)
+        finished = self.layout.finish(state, self.min_count)
         doubtful = np.flatnonzero(_doubtful(finished, count))
         every = np.arange(count)
         if not len(doubtful):
@@ -123,17 +110,11 @@ class Patcher:
         at = [pa.array(column[there]) for column in places]
         return pa.table([*at, *values], schema=cell_fields(self.schema))
 
-    def _save(self, sure: Places, state: State, anew: Places, fresh: State, gone: Places) -> None:
+    def _save(self, sure: Places, state: State, anew: Places, fresh: State) -> None:
         at = [np.concatenate(pair) for pair in zip(sure, anew, strict=True)]
         both = self.layout.concatenate([state, fresh])
-        empty = self.layout.is_empty(both) & (not self.keeps_empty)
-        kept = np.flatnonzero(~empty)
-        lost = [np.concatenate([column[empty], left]) for column, left in zip(at, gone, strict=True)]
-        self.store.save([column[kept] for column in at], self.layout.take(both, kept), lost)
-
-
-def _of(counts: Int64Array | None, known: Int64Array) -> Int64Array | None:
-    return None if counts is None else counts[known]
+        kept = np.flatnonzero(~self.layout.is_empty(both) | self.keeps_empty)
+        self.store.save([column[kept] for column in at], self.layout.take(both, kept))
 
 
 def _doubtful(finished: dict[str, Finished], count: int) -> Mask:

@@ -8,6 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from windrow.aggregates.state_layout import PAIRS, Layout
+from windrow.aggregates.state_rule import State
+from windrow.aggregates.state_runs import Runs
 from windrow.aggregates.windows import Column
 from windrow.kernels.sparse.order import coordinate_order, run_starts
 
@@ -21,6 +24,16 @@ class Entering:
     numbers: Int64Array
     columns: Mapping[str, Column]
 
+    @property
+    def count(self) -> int:
+        """How many rows there are."""
+        return len(self.numbers)
+
+    @property
+    def results(self) -> Int64Array:
+        """The results that any row belongs to."""
+        return np.unique(self.numbers)
+
     def sorted_into(self, results: int) -> tuple[dict[str, Column], Int64Array]:
         """The values in the order of results, and where those of each begin."""
         # Numbers of two bytes are sorted by counting, in a fifth of the time; most batches touch so few results.
@@ -30,6 +43,14 @@ class Entering:
         starts = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
         return {name: take(column, order) for name, column in self.columns.items()}, starts
 
+    def come_to(self, layout: Layout, state: State, results: int) -> State:
+        """States after these rows came."""
+        return layout.enter(state, *self.sorted_into(results))
+
+    def leave_from(self, layout: Layout, state: State, results: int) -> State:
+        """States after these rows left."""
+        return layout.leave(state, *self.sorted_into(results))
+
     def of(self, chosen: Int64Array) -> Entering:
         """The rows of some results, which are numbered anew; ``chosen`` has the new number of each, or -1."""
         numbers = chosen[self.numbers]
@@ -37,16 +58,74 @@ class Entering:
         return Entering(numbers[kept], {name: take(column, kept) for name, column in self.columns.items()})
 
 
+@dataclass(frozen=True, eq=False)
+class EnteringRuns:
+    """The same as neighbourhoods of cells: each result's rows are runs of the cells that the columns are of."""
+
+    runs: Runs
+    columns: Mapping[str, Column]
+
+    @property
+    def count(self) -> int:
+        return int(self.runs.sizes.sum())
+
+    @property
+    def results(self) -> Int64Array:
+        return np.flatnonzero(self.runs.sizes)
+
+    def sorted_into(self, results: int) -> tuple[Mapping[str, Column], Runs]:
+        return self.columns, self.runs
+
+    def come_to(self, layout: Layout, state: State, results: int) -> State:
+        return layout.enter(state, self.columns, self.runs)
+
+    def leave_from(self, layout: Layout, state: State, results: int) -> State:
+        return layout.leave(state, self.columns, self.runs)
+
+    def of(self, chosen: Int64Array) -> EnteringRuns:
+        members = np.flatnonzero(chosen >= 0)
+        numbered = np.empty(len(members), np.int64)
+        numbered[chosen[members]] = members
+        return EnteringRuns(self.runs.take(numbered), self.columns)
+
+
+@dataclass(frozen=True, eq=False)
+class EnteringStates:
+    """The same as states, one for each result: rows that were put together where they were found."""
+
+    states: State
+
+    @property
+    def count(self) -> int:
+        return int(self.states[PAIRS].sum())
+
+    def come_to(self, layout: Layout, state: State, results: int) -> State:
+        return layout.merge(state, self.states)
+
+    def leave_from(self, layout: Layout, state: State, results: int) -> State:
+        return layout.remove(state, self.states)
+
+    def of(self, chosen: Int64Array) -> EnteringStates:
+        members = np.flatnonzero(chosen >= 0)
+        numbered = np.empty(len(members), np.int64)
+        numbered[chosen[members]] = members
+        return EnteringStates({name: part[numbered] for name, part in self.states.items()})
+
+
+FoundRows = Entering | EnteringRuns
+AnyEntering = FoundRows | EnteringStates
+
+
 def take(column: Column, order: npt.NDArray[np.intp]) -> Column:
     return Column(column.values[order], None if column.present is None else column.present[order])
 
 
-def join_rows(pieces: Sequence[Entering], like: Entering) -> Entering:
-    """Rows of several kinds together."""
+def join_rows(pieces: Sequence[Entering]) -> Entering:
+    """Rows that were found piece by piece, at least one of them, together."""
     if len(pieces) == 1:
         return pieces[0]
     columns = {}
-    for name in like.columns:
+    for name in pieces[0].columns:
         parts = [piece.columns[name] for piece in pieces]
         values = np.concatenate([part.values for part in parts])
         masks = [np.ones(len(part.values), bool) if part.present is None else part.present for part in parts]

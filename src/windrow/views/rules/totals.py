@@ -10,8 +10,10 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from windrow.aggregates.state_layout import Layout, state_layout
+from windrow.aggregates.state_rule import State
 from windrow.aggregates.windows import PLACES, Column
 from windrow.execution.engine import Engine
+from windrow.kernels.sparse.matching import match_cells
 from windrow.model.arrow import arrow_to_block
 from windrow.model.box import Box
 from windrow.plan.bound import BoundTotals
@@ -21,9 +23,9 @@ from windrow.views.changes import CellChange, net_tables
 from windrow.views.evaluate import evaluate_cells
 from windrow.views.regions import cluster_cells
 from windrow.views.rules.pairs import can_order
-from windrow.views.rules.results import Patched, Patcher, Rows, Touched
+from windrow.views.rules.results import Patched, Patcher, Touched
 from windrow.views.rules.rows import Entering, number_places
-from windrow.views.state_store import StateStore, match
+from windrow.views.state_store import StateStore
 from windrow.views.steps import Changes, cells_in, step_change
 
 Int64Array = npt.NDArray[np.int64]
@@ -91,16 +93,17 @@ class TotalsRule:
     @cached_property
     def _patcher(self) -> Patcher:
         layout = totals_layout(self.after)
-        return Patcher(layout, self.store, self.after.schema, self._all_rows, self._evaluate, self.after.scalar)
+        return Patcher(layout, self.store, self.after.schema, self._reduce, self._evaluate, self.after.scalar)
 
-    def _all_rows(self, places: list[Int64Array]) -> Rows:
-        """All cells of some groups."""
+    def _reduce(self, places: list[Int64Array]) -> State:
+        """The states of all cells of some groups."""
         source = self.after.source
         boxes = [self._source_box(box) for box in cluster_cells(places, self.after.schema.grid)]
         table = cells_in(self.engine, source, boxes)
-        numbers = match(self._keys(table), places)
+        numbers = match_cells(self._keys(table), places)
         kept = np.flatnonzero(numbers >= 0)
-        return Rows(self._rows(table.take(pa.array(kept)), numbers[kept]))
+        rows = self._rows(table.take(pa.array(kept)), numbers[kept])
+        return totals_layout(self.after).reduce(*rows.sorted_into(len(places[0])))
 
     def _source_box(self, groups: Box) -> Box:
         lo, hi = list(self.after.source.box.lo), list(self.after.source.box.hi)
@@ -110,7 +113,7 @@ class TotalsRule:
 
     def _evaluate(self, places: list[Int64Array]) -> pa.Table:
         found = evaluate_totals(self.engine, self.after, cluster_cells(places, self.after.schema.grid))
-        numbers = match(coordinates(found, self.after.schema), places)
+        numbers = match_cells(coordinates(found, self.after.schema), places)
         return found.filter(pa.array(numbers >= 0))
 
 
@@ -120,7 +123,7 @@ def _number_box(at: list[Int64Array]) -> tuple[list[Int64Array], Int64Array]:
         return [column.astype(np.int64) for column in at], np.zeros(0, np.int64)
     sides = [np.arange(int(column.min()), int(column.max()) + 1) for column in at]
     places = [place.reshape(-1) for place in np.meshgrid(*sides, indexing="ij")]
-    return places, match(at, places)
+    return places, match_cells(at, places)
 
 
 def evaluate_totals(engine: Engine, bound: BoundTotals, boxes: list[Box]) -> pa.Table:
