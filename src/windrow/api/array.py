@@ -18,9 +18,9 @@ from windrow.model.schema import Schema
 from windrow.plan.nodes import Filter, Scan
 from windrow.plan.scopes import CellScope
 from windrow.plan.selections import by_either
-from windrow.storage.dense import DenseSnapshot
+from windrow.storage.dense.snapshots import DenseSnapshot
 from windrow.storage.leases import Lease
-from windrow.storage.transaction import dense_snapshot, sparse_snapshot
+from windrow.storage.working import dense_snapshot, sparse_snapshot
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from windrow.operations.sparse.tasks import Duplicates
     from windrow.storage.records import ArrayRecord, ChunkStatistics, VersionRecord
     from windrow.storage.sparse import SparseSnapshot
-    from windrow.storage.transaction import WorkingArray
+    from windrow.storage.working import WorkingArray
 
 Read = TypeVar("Read")
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
@@ -16,8 +16,9 @@ from windrow.model.source import ComputedCells
 from windrow.operations.arguments import Region, as_table, gridded, is_spark_frame, region_of, rows_of
 from windrow.operations.dense import write as writing
 from windrow.storage.records import ArrayRecord
-from windrow.storage.transaction import Transaction, WorkingArray
-from windrow.storage.view_rows import HIDDEN, STATE
+from windrow.storage.transaction import Transaction
+from windrow.storage.view_rows import HIDDEN, STATE, ViewRecord
+from windrow.storage.working import WorkingArray
 
 if TYPE_CHECKING:
     from windrow.api.array import Array
@@ -119,20 +120,17 @@ class Batch:
 
     def _maintain(self) -> None:
         """Bring views up to date with what was changed so far."""
-        if self._transaction is not None and self._transaction.changed and self.database.catalog.views():
+        if self._transaction is not None and self._transaction.changed and self._transaction.views():
             self.opened()[1].run()
 
     def _working(self, name: str) -> WorkingArray | None:
         """An array to be changed by the batch itself, which a view never is."""
         found = self._touch(name, lambda transaction: transaction.working(name))
-        if found is not None and self._is_view(found.record):
+        if found is not None and self._transaction is not None and _is_view(found.record, self._transaction.views()):
             raise SchemaError(
                 f"{name} is a view: it changes with the arrays that it reads", hint="Write to those, or drop the view"
             )
         return found
-
-    def _is_view(self, record: ArrayRecord) -> bool:
-        return any(view.array_id == record.id for view in self.database.catalog.views())
 
     def _touch(self, name: str, open_: Callable[[Transaction], Opened]) -> Opened | None:
         """Do something to an array by name, unless the batch was applied before, as it may turn out only now."""
@@ -350,6 +348,10 @@ class Batch:
         if working is not None:
             _compact(self.database.engine, working, dict(chunks or {}))
             self._done(working, "compact")
+
+
+def _is_view(record: ArrayRecord, views: Iterable[ViewRecord]) -> bool:
+    return any(view.array_id == record.id for view in views)
 
 
 def _refuse_sparse(working: WorkingArray) -> None:

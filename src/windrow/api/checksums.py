@@ -12,7 +12,7 @@ import numpy.typing as npt
 from windrow.errors import DataError
 from windrow.execution.executor import Job
 from windrow.model.box import Box
-from windrow.storage.dense import DenseSnapshot
+from windrow.storage.dense.snapshots import DenseSnapshot
 
 if TYPE_CHECKING:
     from windrow.api.array import Array

@@ -140,6 +140,17 @@ class Database:
         settings = Settings(deferred, chunks, maintain, on_failure, store, strategy, **placed)
         return create_view(self, name, query, settings)
 
+    def plan_maintenance(self, **settings: Any) -> None:
+        """Plan the maintenance of all views in this session's own way, whatever they say; with nothing, as they say.
+
+        ``db.plan_maintenance(strategy="reassign", window=5)``. Settings are those of placement, and ``strategy``.
+        """
+        from windrow.views.definition import Settings
+
+        placed = {name: value for name, value in settings.items() if name != "strategy"}
+        Settings(strategy=settings.get("strategy", "auto"), placement=placed)  # which says what is wrong with them
+        self.engine.placement = dict(settings)
+
     def explain_view(self, query: Query | str, **settings: Any) -> ViewExplanation:
         """How a view of a query would be kept up to date, part by part; settings as those of create_view."""
         from windrow.api.views import explain_view

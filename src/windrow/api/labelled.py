@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import xarray as xr
 
@@ -16,7 +17,7 @@ from windrow.model.labels import Labels
 from windrow.model.schema import Schema
 from windrow.model.source import Blocks
 from windrow.storage.cells import coordinates
-from windrow.storage.dense import DenseSnapshot, open_store
+from windrow.storage.dense.snapshots import DenseSnapshot, open_store
 from windrow.storage.leases import Lease
 from windrow.storage.sparse import SparseSnapshot
 
@@ -26,14 +27,26 @@ Metadata = Mapping[str, Mapping[str, str]]
 def labelled(schema: Schema, box: Box, blocks: Blocks, labels: Mapping[str, Labels], metadata: Metadata) -> xr.Dataset:
     """Blocks as a Dataset with the coordinates of their cells, and with what is known of the attributes."""
     variables = {
-        name: xr.Variable(schema.dimension_names, values, dict(metadata.get(name, {})))
-        for name, values in blocks.items()
+        name: _variable(schema.dimension_names, values, dict(metadata.get(name, {}))) for name, values in blocks.items()
     }
     return xr.Dataset(variables, coords=_coordinates(schema, box, labels))
 
 
-def of_blocks(schema: Schema, box: Box, blocks: Blocks, labels: Mapping[str, Labels]) -> xr.Dataset:
-    """Computed blocks as a Dataset with the coordinates of their cells."""
+def _variable(names: tuple[str, ...], values: Any, attributes: dict[str, Any]) -> xr.Variable:
+    """A variable of an array that is what xarray makes of it: to make sure, xarray would import Dask first."""
+    return xr.Variable(names, values, attributes, fastpath=True)
+
+
+def _index(name: str, values: Any, attributes: dict[str, Any]) -> xr.Variable:
+    index: Any = xr.IndexVariable
+    made: xr.Variable = index((name,), pd.Index(values), attributes, fastpath=True)
+    return made
+
+
+def of_blocks(schema: Schema, box: Box | None, blocks: Blocks, labels: Mapping[str, Labels]) -> xr.Dataset:
+    """Computed blocks as a Dataset with the coordinates of their cells; without a box, of one cell that has none."""
+    if box is None:
+        return xr.Dataset({name: _variable((), values.reshape(()), {}) for name, values in blocks.items()})
     return labelled(schema, box, blocks, labels, {})
 
 
@@ -43,11 +56,11 @@ def _coordinates(schema: Schema, box: Box, labels: Mapping[str, Labels]) -> dict
         named = labels.get(dimension.name)
         if named is None:
             values: Any = np.arange(lo, hi + 1, dtype=np.int64)
-            result[dimension.name] = xr.Variable((dimension.name,), values)
+            result[dimension.name] = _index(dimension.name, values, {})
         else:
             chosen = named.slice(lo - dimension.lo, hi + 1 - dimension.lo)
             values = chosen.values.astype(object) if chosen.kind == "string" else chosen.values
-            result[dimension.name] = xr.Variable((dimension.name,), values, dict(chosen.attributes))
+            result[dimension.name] = _index(dimension.name, values, dict(chosen.attributes))
     return result
 
 

@@ -207,3 +207,35 @@ def _draw_cells(
     figure.colorbar(drawn, ax=axes)
     axes.set_xlabel(across)
     axes.set_ylabel(down)
+
+
+def plot_loads(loads: pa.Table, path: str | Path, name: str) -> Path:
+    """Draw the bytes that each node had to read, as planned and as measured, beside those of the baseline's plan."""
+    require_matplotlib()
+    if not loads.num_rows:
+        raise DataError(f"no batch of view {name} was shared out to several nodes", hint="See show history")
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(7, 4), layout="constrained")
+    FigureCanvasAgg(figure)
+    axes = figure.subplots()
+    nodes = loads.column("node").to_pylist()
+    measured = np.array(loads.column("read_bytes")) + np.array(loads.column("received_bytes"))
+    bars = {
+        "baseline, planned": np.array(loads.column("baseline_bytes")),
+        "planned": np.array(loads.column("planned_bytes")),
+        "measured": measured,
+    }
+    for number, (label, sizes) in enumerate(bars.items()):
+        axes.bar(np.arange(len(nodes)) + 0.27 * (number - 1), sizes / 1e6, 0.25, label=label)
+    axes.set_xticks(np.arange(len(nodes)), [f"executor {node}" for node in nodes])
+    axes.set_ylabel("MB received")
+    axes.set_title(f"Load of each node at the last batch of {name}")
+    axes.legend()
+    target = Path(path)
+    try:
+        figure.savefig(target, dpi=120)
+    except (OSError, ValueError) as error:
+        raise DataError("the picture cannot be written", got=f"{target}: {error}") from None
+    return target

@@ -24,7 +24,7 @@ from windrow.plan.rewriting import Optimized, optimize
 from windrow.plan.specs import Measure, WindowSpec
 from windrow.plan.stored_shapes import shape_arrays, unknown_shape
 from windrow.storage.records import ArrayRecord, VersionRecord
-from windrow.storage.transaction import WorkingArray
+from windrow.storage.working import WorkingArray
 from windrow.views.shown import as_shown
 
 if TYPE_CHECKING:
@@ -57,17 +57,20 @@ class Windowed:
     array: Cells
     window: Window
 
-    def agg(self, *, method: str = "auto", strategy: str = "auto", **aggregates: Aggregate) -> Query:
+    def agg(
+        self, *, method: str = "auto", strategy: str = "auto", sweep: str | None = None, **aggregates: Aggregate
+    ) -> Query:
         """Named aggregates over the window: ``.agg(p=wr.percentile("t", 70), m=wr.max("t"))``.
 
         ``method`` is "auto" (the fastest), "incremental" (the papers' algorithm) or "naive". Under "auto" the cheapest
-        of several strategies is taken, which ``explain`` lists, or the one named by ``strategy``.
+        of several strategies is taken, which ``explain`` lists, or the one named by ``strategy``. ``sweep`` names the
+        dimension along which windows are to slide, by the incremental method, instead of the best one.
         """
         if method not in METHODS:
             raise DataError("method must be one of " + ", ".join(METHODS), got=repr(method))
         scan, pinned = self.array._steps()
         window = WindowSpec.of(self.window, self.array.schema)
-        plan = WindowedPlan(scan, window, measures_of(aggregates), method, strategy)
+        plan = WindowedPlan(scan, window, measures_of(aggregates), method, strategy, sweep)
         return Query(self.array._database, plan, pinned, self.array._batch)
 
     def __repr__(self) -> str:
@@ -135,7 +138,9 @@ class Query:
     def compute(self) -> xr.Dataset | pa.Table:
         """The result, in memory: an xarray.Dataset if it is dense, a pyarrow.Table if it is sparse.
 
-        One result over all cells is a Dataset without dimensions, or a table of one row.
+        One result over all cells is a Dataset without dimensions, or a table of one row. Rows of a table are those of
+        a stored array by chunk and, in a chunk, by coordinate, unless ``order_by`` says otherwise; groups, windows and
+        joins are in the order of coordinates.
         """
         return computed(self.bind())
 
@@ -287,10 +292,10 @@ def computed(bound: BoundQuery) -> xr.Dataset | pa.Table:
 def _dataset(bound: GridQuery, piece: HeldGrid) -> xr.Dataset:
     from windrow.api.labelled import of_blocks
 
-    found = of_blocks(piece.schema, piece.box, piece.blocks, piece.labels)
+    found = of_blocks(piece.schema, None if bound.scalar else piece.box, piece.blocks, piece.labels)
     for name, known in bound.metadata.items():
         found[name].attrs.update(known)
-    return found.isel({piece.schema.dimension_names[0]: 0}, drop=True) if bound.scalar else found
+    return found
 
 
 def _version(

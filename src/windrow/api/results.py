@@ -73,7 +73,7 @@ class Result:
         """All cells; dense results of any size pass through piece by piece."""
         bound = self._bound
         if isinstance(bound, CellsQuery):
-            table = _with_labels(bound.compute(), bound.schema, bound.labels)
+            table = _with_labels(bound.preview(bound.box), bound.schema, bound.labels)
             return Rows(table.schema, iter(table.to_batches()))
         labelled = bool(bound.labels)
         pieces = map(bound.preview, row_slabs(bound.box, bound.schema.grid.chunk))

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from windrow.api.batch import Batch
     from windrow.api.query import Query
     from windrow.api.reports import Report
-    from windrow.storage.transaction import WorkingArray
+    from windrow.storage.working import WorkingArray
 
 
 def store(query: Query, name: str, batch: str | None = None) -> Report:

@@ -102,7 +102,7 @@ class Selected(Query, Cells):
             return labelled(bound.schema, bound.box, blocks, dict(bound.labels), carried_metadata(bound))
         scan = _scanned(bound)
         if scan is None:
-            found: pa.Table = query.compute()
+            found: pa.Table = query.preview(bound.box)
             return found.select([*bound.schema.dimension_names, *names])
         box = None if isinstance(bound, BoundScan) else bound.box
         cells = sum(part.cells for part in scan.snapshot.touching(bound.box))

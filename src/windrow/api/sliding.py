@@ -13,7 +13,7 @@ from windrow.aggregates.aggregate import Aggregate, parse_aggregate
 from windrow.aggregates.windows import METHODS, PLACES, Column, Evaluation
 from windrow.api.shaped import shape_request, shaped
 from windrow.errors import DataError, SchemaError
-from windrow.kernels.choose import check_strategy
+from windrow.kernels.choose import check_strategy, check_sweep
 from windrow.kernels.contract.sweeps import AnySweep, Sweep
 from windrow.kernels.windows import NAMES
 from windrow.model.conform import conform
@@ -40,6 +40,7 @@ def sliding(
     step: int | Sequence[int] = 1,
     method: str = "auto",
     strategy: str = "auto",
+    sweep: int | None = None,
     second: Any = None,
     out: Array | None = None,
 ) -> Array:
@@ -52,7 +53,9 @@ def sliding(
     which must have their shape and type; for whole numbers and booleans, of which some may be missing, float64 will
     do, and for strings objects. Asking again and again for large results, this saves the time that it takes to get
     memory for each. Under method auto the cheapest of several strategies is taken, or the one named by
-    ``strategy``. ``second`` is the other argument of aggregates of two, such as the weights of "wavg".
+    ``strategy``. ``sweep`` is the axis along which windows are to slide, by method incremental, if it is not to be
+    the one along which they are widest. ``second`` is the other argument of aggregates of two, such as the weights of
+    "wavg".
 
     >>> sliding(np.array([4, 7, 3, 1, 8]), "max", 3)
     array([7, 7, 8, 8, 8])
@@ -78,6 +81,8 @@ def sliding(
     if out is not None:
         _check_out(out, counts, aggregate, column)
     if shape is not None:
+        if sweep is not None:
+            raise SchemaError("shapes are not swept along one axis", got=f"sweep={sweep!r}")
         if boundary != "clip":
             raise SchemaError("shapes are clipped at the border", got=f"boundary={boundary!r}")
         request = shape_request(shape, cells, wraps, steps, min_count, method, strategy)
@@ -86,6 +91,8 @@ def sliding(
         direct = out if out is not None and _fits(out, column) else None
         return _delivered(shaped(request, columns, aggregate, direct), out)
     check_strategy(method, strategy, NAMES)
+    check_sweep(method, strategy, sweep)
+    swept = None if sweep is None else _axis(sweep, ndim)
     extents = _extents(window, anchor, wraps, ndim)
     if 0 in cells:
         return _delivered(_empty(aggregate, column, counts), out)
@@ -105,8 +112,9 @@ def sliding(
     sweeps = [sweep for _, sweep in plans]
     direct = out if out is not None and _fits(out, column) else None
     evaluation = Evaluation(
-        columns, column.values.shape, sweeps, method, min_count, boundary == "drop", outside, direct, strategy
-    )
+        columns, column.values.shape, sweeps, method if swept is None else "incremental", min_count,
+        boundary == "drop", outside, direct, strategy, swept,
+    )  # fmt: skip
     return _delivered(evaluation.result(aggregate).filled(direct), out)
 
 
@@ -179,6 +187,12 @@ def _each(value: Any, ndim: int, what: str) -> list[Any]:
     if len(listed) != ndim:
         raise SchemaError(f"{what} needs one entry for each of {ndim} axes", got=len(listed))
     return listed
+
+
+def _axis(value: Any, ndim: int) -> int:
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or not -ndim <= value < ndim:
+        raise SchemaError(f"sweep is an axis, from 0 to {ndim - 1}", got=repr(value))
+    return int(value) % ndim
 
 
 def _positive(value: Any, what: str) -> int:

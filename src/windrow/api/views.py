@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -18,7 +19,7 @@ from windrow.storage.view_rows import FRESH, HIDDEN, ViewChange
 from windrow.views.apply import follow_query, rebuild
 from windrow.views.definition import Definition, Settings, facts_of
 from windrow.views.explain import ViewExplanation, check_strict, explain
-from windrow.views.history import Entry, as_table
+from windrow.views.history import Entry, as_table, loads_table
 from windrow.views.known import KnownView, known_views, stale_because, warn_of_stale
 from windrow.views.making import view_schema
 
@@ -77,6 +78,17 @@ class View(Array):
     def history(self) -> pa.Table:
         """What was done to it, oldest first: when, by which batch, which way and why, and what it cost."""
         return as_table(self._database.catalog.view_history(self._record()))
+
+    def loads(self) -> pa.Table:
+        """What each node was planned to take at the last batch that several nodes did, and what it took."""
+        entries = [one for one in self._database.catalog.view_history(self._record()) if one.get("placement")]
+        return loads_table(entries[-1:])
+
+    def plot_loads(self, path: str | Path) -> Path:
+        """Draw what each node had to read at the last batch that several nodes did: planned, measured, by baseline."""
+        from windrow.api.plotting import plot_loads
+
+        return plot_loads(self.loads(), path, self._name)
 
     def refresh(self, full: bool = False) -> Report:
         """Bring it up to date, together with stale views that it reads; ``full`` computes all of it again."""

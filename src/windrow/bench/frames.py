@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from windrow.bench.frames_domains import measure_domains
 from windrow.bench.frames_kernels import measure_kernels
+from windrow.bench.frames_one_partition import measure_one_partition, measure_scalability
 from windrow.bench.frames_paper import measure_paper
 from windrow.bench.frames_peers import PEERS
 from windrow.bench.frames_scale import FULL, QUICK, FramesBench, FramesScale
@@ -16,9 +18,13 @@ from windrow.bench.windows_report import WindowsReport
 
 SECTIONS: dict[str, Callable[[FramesBench], Found]] = {
     "kernels": measure_kernels,
+    "domains": measure_domains,
     "spark": measure_spark,
+    "one-partition": measure_one_partition,
+    "scalability": measure_scalability,
     "paper": measure_paper,
 }
+ON_SPARK = ("spark", "one-partition", "scalability")
 
 
 def run(quick: bool = False, out: Path | None = None, only: Sequence[str] = (), show: Show = print) -> WindowsReport:
@@ -31,7 +37,7 @@ def run(quick: bool = False, out: Path | None = None, only: Sequence[str] = (), 
 
 
 def run_at(scale: FramesScale, out: Path | None, only: Sequence[str], show: Show) -> WindowsReport:
-    chosen = choose(SECTIONS, only, ("spark",), "windrow bench frames")
+    chosen = choose(SECTIONS, only, ON_SPARK, "windrow bench frames")
     with temporary_folder(out) as folder:
         sections = (SECTIONS[name] for name in chosen)
         return run_sections("windrow bench frames", sections, FramesBench(scale, PEERS, folder), out, show)

@@ -15,15 +15,23 @@ from windrow.bench.windows_peers import PEERS
 from windrow.bench.windows_report import WindowsReport
 from windrow.bench.windows_scale import FULL, QUICK, Bench, Scale
 from windrow.bench.windows_spark import measure_decades, measure_store_to_store, measure_workers
+from windrow.bench.windows_sweeps import measure_sweeps
 from windrow.bench.windows_targets import measure_missing, measure_percentiles, measure_scans
 from windrow.errors import StoreError
+
+
+def measure_paper_002(bench: Bench) -> Found:
+    """Its tables, and the example of its section 4.3."""
+    yield from measure_paper(bench, "002")
+    yield from measure_sweeps(bench)
+
 
 SECTIONS: dict[str, Callable[[Bench], Found]] = {
     "scans": measure_scans,
     "percentiles": measure_percentiles,
     "missing": measure_missing,
     "choices": measure_choices,
-    "paper-002": functools.partial(measure_paper, paper="002"),
+    "paper-002": measure_paper_002,
     "paper-000": functools.partial(measure_paper, paper="000"),
     "paper-001": functools.partial(measure_paper, paper="001"),
     "workers": measure_workers,

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from windrow.samples.detections import night_detections
     from windrow.samples.earth_places import PLACES_SCHEMA, places, places_by_region
     from windrow.samples.fields import METADATA, TemperatureSource, temperature_field
-    from windrow.samples.ranks import rank_table
+    from windrow.samples.ranks import rank_table, skewed_values
     from windrow.samples.star_positions import mock_stars, moved_stars, stars
     from windrow.samples.storms import storm_fixes
     from windrow.samples.survey import SURVEY_SCHEMA, SurveyNights, survey_nights
@@ -34,6 +34,7 @@ _HOMES = {
     "places_by_region": "earth_places",
     "paper_array": "arrays",
     "rank_table": "ranks",
+    "skewed_values": "ranks",
     "mock_stars": "star_positions",
     "moved_stars": "star_positions",
     "stars": "star_positions",
@@ -58,6 +59,7 @@ __all__ = [
     "places_by_region",
     "rank_table",
     "scattered_cells",
+    "skewed_values",
     "stars",
     "storm_fixes",
     "survey_nights",

@@ -13,8 +13,8 @@ from windrow.api.doctor.findings import Finding, State
 from windrow.errors import Error
 from windrow.operations.dense.repair import is_disordered, put_in_order
 from windrow.storage import tables
-from windrow.storage.dense import DenseSnapshot, open_store
-from windrow.storage.dense_store import DenseStore
+from windrow.storage.dense.snapshots import DenseSnapshot, open_store
+from windrow.storage.dense.store import DenseStore
 from windrow.storage.locks import is_alive
 from windrow.storage.warehouse import FORMAT
 

@@ -9,7 +9,7 @@ from windrow.errors import DataError, SchemaError, nearest
 from windrow.expressions.nodes import Value
 from windrow.plan.statements import Settings
 from windrow.views.answering.uses import USES
-from windrow.views.definition import CHOICES
+from windrow.views.definition import CHOICES, PLACEMENT
 
 OPTIONS: dict[str, tuple[str, ...]] = {
     "timing": ("on", "off"),
@@ -18,10 +18,11 @@ OPTIONS: dict[str, tuple[str, ...]] = {
     "engine": ("auto", "local", "spark"),
     "rows": (),
     "views": USES,
+    "strategy": CHOICES["strategy"],
 }
 """Each setting with its values; one without a list is a number."""
 
-VIEW_SETTINGS = ("chunks", *CHOICES)
+VIEW_SETTINGS = ("chunks", *CHOICES, *PLACEMENT)
 """What may follow ``with`` when a view is made."""
 
 _WORDS = {"true": "on", "false": "off"}
@@ -58,7 +59,10 @@ def view_options(settings: Settings) -> dict[str, Any]:
     for name, value in settings:
         if name not in VIEW_SETTINGS:
             raise DataError("a view has no such setting", got=repr(name), hint=nearest(name, VIEW_SETTINGS))
-        options[name] = _sizes(value) if name == "chunks" else str(value).lower()
+        if name in PLACEMENT:
+            options.setdefault("placement", {})[name] = value
+        else:
+            options[name] = _sizes(value) if name == "chunks" else str(value).lower()
     return options
 
 

@@ -143,6 +143,8 @@ class Session:
             self._database.engine.name = self.options["engine"]  # type: ignore[assignment]
         if self._database is not None and "views" in self.options:
             self._database.view_use = self.options["views"]
+        if self._database is not None and "strategy" in self.options:
+            self._database.plan_maintenance(strategy=self.options["strategy"])
 
     # Queries
 

@@ -51,7 +51,9 @@ def check_view(session: Session, statement: asked.CheckView) -> Check:
 def show_history(session: Session, statement: asked.ShowHistory) -> Any:
     """What was done to keep a view up to date; of an array, its versions."""
     if is_view(session.database, statement.name):
-        return session.database.view(statement.name).history()
+        from windrow.views.history import without_nodes
+
+        return without_nodes(session.database.view(statement.name).history())
     return listed(session.database, "versions", statement.name)
 
 

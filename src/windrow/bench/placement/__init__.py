@@ -1,10 +1,11 @@
-"""``windrow bench placement``: strategies on a modelled cluster, the exact optimum, and the time of planning."""
+"""``windrow bench placement``: strategies on a modelled cluster, the exact optimum, the time of planning, executors."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from windrow.bench.placement.cluster import measure_cluster
 from windrow.bench.placement.gaps import measure_gaps
 from windrow.bench.placement.models import measure_assignments, measure_own_model, measure_paper_model
 from windrow.bench.placement.planning import measure_planning
@@ -25,7 +26,10 @@ SECTIONS: dict[str, Callable[[PlacementBench], Found]] = {
     "sensitivity": measure_sensitivity,
     "exact": measure_gaps,
     "planning": measure_planning,
+    "cluster": measure_cluster,
 }
+ON_SPARK = ("cluster",)
+"""Sections that start a Spark session of their own."""
 
 
 def run(quick: bool = False, out: Path | None = None, only: Sequence[str] = (), show: Show = print) -> WindowsReport:
@@ -37,7 +41,7 @@ def run(quick: bool = False, out: Path | None = None, only: Sequence[str] = (), 
 
 
 def run_at(scale: PlacementScale, out: Path | None, only: Sequence[str], show: Show) -> WindowsReport:
-    chosen = choose(SECTIONS, only, (), "windrow bench placement")
+    chosen = choose(SECTIONS, only, ON_SPARK, "windrow bench placement")
     _compile()
     return run_sections(
         "windrow bench placement", (SECTIONS[name] for name in chosen), PlacementBench(scale), out, show

@@ -42,6 +42,10 @@ class PlacementScale:
     exact_views: tuple[tuple[int, int], ...]
     exact_seconds: float
     assignments: tuple[str, ...] = ("round_robin", "hash", "curve", "tiles")
+    executors: int = 3
+    """Of the cluster on this machine."""
+    cluster_fields: int = 6
+    """Fields of a survey that each batch there adds to."""
 
 
 PTF = ("real", "correlated", "periodic")
@@ -73,6 +77,7 @@ QUICK = PlacementScale(
     exact_views=((12, 3),),
     exact_seconds=2.0,
     assignments=("round_robin", "tiles"),
+    cluster_fields=3,
 )
 
 

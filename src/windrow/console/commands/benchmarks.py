@@ -32,8 +32,9 @@ class Benchmark:
 BENCHMARKS = (
     Benchmark(
         "storage",
-        "Write, read, insert and commit, against bare Zarr and Spark.",
+        "Write, read, insert, change a little and commit, against bare files, deltalake, Lance and Spark.",
         "Small sizes: shows that all of it runs, not how fast it is.",
+        ("start", "commit", "batches", "metadata", "patches", "dense", "sparse"),
     ),
     Benchmark(
         "windows",
@@ -56,7 +57,7 @@ BENCHMARKS = (
         "frames",
         "Frames: DuckDB, Polars and plain Spark, kernels alone and end to end, and paper 003's figures.",
         "Some minutes: fewer rows, smaller samples.",
-        ("kernels", "spark", "paper"),
+        ("kernels", "domains", "spark", "one-partition", "scalability", "paper"),
     ),
     Benchmark(
         "joins",
@@ -71,10 +72,16 @@ BENCHMARKS = (
         ("ptf5", "ptf25", "medians", "batches", "dense", "days", "nights", "answers", "reads"),
     ),
     Benchmark(
+        "queries",
+        "Plain questions: totals, groups, conditions and expressions against xarray with Dask and against DuckDB.",
+        "A minute: shows that all of it runs, not how fast it is.",
+        ("dense", "memory", "sparse", "dead", "inserts", "small"),
+    ),
+    Benchmark(
         "placement",
         "Planning across nodes: strategies on a modelled cluster, the exact optimum, and the time of planning.",
         "Some minutes at most: one seed, two batches, smaller problems.",
-        ("paper-model", "own-model", "assignments", "history", "sensitivity", "exact", "planning"),
+        ("paper-model", "own-model", "assignments", "history", "sensitivity", "exact", "planning", "cluster"),
     ),
 )
 SECTIONS = {benchmark.name: benchmark.sections for benchmark in BENCHMARKS}

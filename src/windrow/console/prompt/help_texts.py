@@ -100,7 +100,7 @@ TOPICS: dict[str, Topic] = {
     ),
     "window": Topic(
         "what a window may be",
-        "window (DIMENSION EXTENT [wrap], …) [step …] [boundary drop] [min count …] [method naive]\n"
+        "window (DIMENSION EXTENT [wrap], …) [step …] [boundary drop] [min count …] [method naive] [sweep DIMENSION]\n"
         "An EXTENT is WIDTH | centred WIDTH | trailing WIDTH | between FIRST and LAST,\n"
         "a WIDTH a number of cells, or '30 days' where there are labels.",
         ("select max(a) from A window (i between -1 and 2, j centred 3) step (1, 2) boundary drop min count 5",),
@@ -143,7 +143,7 @@ TOPICS: dict[str, Topic] = {
     "set": Topic(
         "change a setting of the session",
         "set timing on | off\nset progress on | off\nset format table | csv | json | arrow\n"
-        "set engine auto | local | spark\nset rows NUMBER",
+        "set engine auto | local | spark\nset rows NUMBER\nset strategy auto | baseline | differential | reassign",
         ("set timing on", "set format csv", "set rows 100"),
     ),
 }

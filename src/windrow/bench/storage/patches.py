@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import importlib
 import statistics
 import time
 from collections.abc import Callable, Iterator
@@ -14,10 +15,11 @@ import numpy.typing as npt
 from windrow.api.array import Array
 from windrow.api.database import Database, connect
 from windrow.bench.report import Measurement
+from windrow.storage.dense.layout import compressors
 from windrow.storage.places import directory_bytes
 
 FIELD = (145, 288)
-STEPS = 64
+STEPS = 366
 PATCH = (5, 5, 5)
 MANY_CHUNKS = "<t: float32> [time=0:*:1, lat=0:99:10, lon=0:199:10]"
 """200 chunks a step: ninety steps are the 18,000 chunks whose manifests are measured."""
@@ -30,7 +32,7 @@ ROUNDS = 5
 def measure_patches(folder: Path, commits: int) -> Iterator[Measurement]:
     with connect(folder / "patches", engine="local", progress=False) as database:
         yield _measure_appends(database)
-        yield from _measure_patch(database)
+        yield from _measure_patch(database, folder)
         yield _measure_manifests(database)
         yield from _measure_commits(database, commits)
 
@@ -61,7 +63,7 @@ def _measure_appends(database: Database) -> Measurement:
     return Measurement("patches", "worst append of a step, in raw steps", worst, "×", 6, "at most", detail)
 
 
-def _measure_patch(database: Database) -> Iterator[Measurement]:
+def _measure_patch(database: Database, folder: Path) -> Iterator[Measurement]:
     whole, patched = (_create(database, name, name == "patched") for name in ("whole", "patched"))
     for array in (whole, patched):
         array.append(_field(1, STEPS))
@@ -72,6 +74,38 @@ def _measure_patch(database: Database) -> Iterator[Measurement]:
     detail = f"{seconds[1] * 1e3:.0f} against {seconds[0] * 1e3:.0f} ms"
     what = "full read against whole fields"
     yield Measurement("patches", what, seconds[1] / max(seconds[0], 1e-4), "×", 1.7, "at most", detail)
+    yield from _measure_bare(patched, sizes[1], folder)
+
+
+def _measure_bare(array: Array, ours: int, folder: Path) -> Iterator[Measurement]:
+    """The same patch and the same read by Icechunk alone, with the same chunks and codecs."""
+    icechunk, zarr = (importlib.import_module(name) for name in ("icechunk", "zarr"))
+    place = folder / "bare-icechunk"
+    repository = icechunk.Repository.create(icechunk.local_filesystem_storage(str(place)))
+    session = repository.writable_session("main")
+    values = _field(1, STEPS)
+    bare = zarr.create_array(
+        session.store, name="t", shape=values.shape, chunks=array.schema.grid.chunk, dtype="float32",
+        fill_value=float("nan"), compressors=compressors(),
+    )  # fmt: skip
+    bare[:] = values
+    session.commit("all steps")
+
+    def patch() -> None:
+        session = repository.writable_session("main")
+        zarr.open_array(session.store, path="t")[18:23, 69:74, 139:144] = 0  # dimensions of the array begin at 1
+        session.commit("a patch")
+
+    def read() -> object:
+        return zarr.open_array(repository.readonly_session("main").store, path="t", mode="r")[:]
+
+    before = directory_bytes(place)
+    patch()
+    size = directory_bytes(place) - before
+    yield Measurement("patches", "patch against bare Icechunk, bytes", ours / size, "×", detail=f"{size / 1e6:.2f} MB")
+    seconds = [min(_processor_seconds(action) for _ in range(ROUNDS)) for action in (array.read, read)]
+    detail = f"{seconds[0] * 1e3:.0f} against {seconds[1] * 1e3:.0f} ms"
+    yield Measurement("patches", "full read against bare Icechunk", seconds[0] / seconds[1], "×", detail=detail)
 
 
 def _patch(array: Array) -> None:

@@ -25,9 +25,9 @@ from windrow.model.notation import parse_schema
 from windrow.model.schema import Schema
 from windrow.model.source import Blocks
 from windrow.operations.dense.write import BLOCK_BYTES
-from windrow.storage.dense import DenseSnapshot
-from windrow.storage.dense_layout import compressors
-from windrow.storage.transaction import dense_snapshot
+from windrow.storage.dense.layout import compressors
+from windrow.storage.dense.snapshots import DenseSnapshot
+from windrow.storage.working import dense_snapshot
 
 LATITUDES, LONGITUDES, STEPS_PER_CHUNK = 145, 288, 24
 _PATTERN_STEPS = 768

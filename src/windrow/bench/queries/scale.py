@@ -1,0 +1,46 @@
+"""How much a run of the queries' benchmark measures, and with whom."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from windrow.bench.joins.scale import JoinPeer
+
+PEERS = (
+    JoinPeer("xarray + Dask", "dask", "dask"),
+    JoinPeer("DuckDB", "duckdb", "duckdb"),
+    JoinPeer("flox", "flox", "flox"),
+)
+THREADS = 2
+"""How many threads each side has."""
+
+
+@dataclass(frozen=True)
+class QueriesScale:
+    """Sizes of each section; every contender is repeated equally often."""
+
+    field: tuple[int, int, int]
+    """Longitudes, latitudes and steps of the dense field."""
+    chunk: tuple[int, int, int]
+    steps_a_day: int
+    cells: tuple[int, ...]
+    """Cells of the sparse arrays."""
+    inserted: int
+    rounds: int
+
+
+FULL = QueriesScale((288, 145, 2928), (144, 73, 92), 4, (5_000_000, 20_000_000), 5_000_000, 5)
+QUICK = QueriesScale((48, 25, 732), (24, 13, 92), 1, (200_000,), 100_000, 3)
+
+
+@dataclass(frozen=True)
+class QueriesBench:
+    """One run: its scale, the peers it races against, and a folder for what it stores meanwhile."""
+
+    scale: QueriesScale
+    peers: tuple[JoinPeer, ...]
+    folder: Path
+
+    def has(self, name: str) -> bool:
+        return any(peer.name == name and peer.version for peer in self.peers)
