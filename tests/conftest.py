@@ -18,7 +18,7 @@ settings.register_profile(
     "ci",
     settings.get_profile("default"),
     derandomize=True,
-    max_examples=50,
+    max_examples=20,
     suppress_health_check=[HealthCheck.too_slow],
 )
 settings.register_profile(
@@ -30,6 +30,12 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE") or ("ci" if os.enviro
 os.environ.setdefault("MPLBACKEND", "Agg")
 
 Connect = Callable[..., Any]
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Files that start Spark come first: they take longest, and at the end one worker would wait for the other's."""
+    long = {item.path for item in items if item.get_closest_marker("spark")}
+    items.sort(key=lambda item: item.path not in long)
 
 
 @pytest.fixture(scope="session")

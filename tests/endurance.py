@@ -54,8 +54,15 @@ class World:
         return self
 
 
+def connect(path: Path, **options: Any) -> wr.Database:
+    """The warehouse beside which a file may say where its catalog is."""
+    address = path / "catalog"
+    catalog = address.read_text() if address.exists() else None
+    return wr.connect(path / "w", engine="local", progress=False, catalog=catalog, **options)
+
+
 def prepare(path: Path) -> None:
-    with wr.connect(path / "w", engine="local", progress=False) as database:
+    with connect(path) as database:
         with database.batch() as batch:
             batch.create("D", f"<a: int64> [i=1:{CELLS}:5]")
             batch.create("S", f"<v: int64> [x=1:{CELLS}:5]", sparse=True)
@@ -131,7 +138,7 @@ def choose(world: World, choices: random.Random, number: int) -> tuple[str, str]
 def write_until_killed(channel: Connection, path: Path, world: World, seed: str, number: int) -> None:
     """Do one piece of work after the other, saying what is begun and what is done."""
     choices = random.Random(seed)
-    with wr.connect(path / "w", engine="local", progress=False) as database:
+    with connect(path) as database:
         while True:
             kind, name = choose(world, choices, number)
             channel.send(("begun", kind, number, name))
@@ -145,7 +152,7 @@ def watch(channel: Connection, path: Path) -> None:
     """Look again and again, until told to stop; say how often, or what was wrong."""
     looks = 0
     try:
-        with wr.connect(path / "w", engine="local", progress=False) as database:
+        with connect(path) as database:
             channel.send("ready")
             while not channel.poll():
                 look(database)
@@ -167,7 +174,7 @@ ALL = (
 
 
 def open_accounts(path: Path) -> None:
-    with wr.connect(path / "w", engine="local", progress=False) as database, database.batch() as batch:
+    with connect(path) as database, database.batch() as batch:
         for name in ACCOUNTS:
             batch.create(name, f"<v: int64> [x=1:{CELLS}:5]", sparse=name != "B")
             cells = {"x": np.arange(1, CELLS + 1), "v": np.full(CELLS, 1000)}
@@ -180,7 +187,7 @@ def transfer_until(channel: Connection, path: Path, seed: int, seconds: float, t
     moved = refused = 0
     longest = 0.0
     try:
-        with wr.connect(path / "w", engine="local", progress=False, lock_timeout=timeout) as database:
+        with connect(path, lock_timeout=timeout) as database:
             channel.send("ready")
             end = time.monotonic() + seconds
             while time.monotonic() < end:
@@ -211,7 +218,7 @@ def audit(channel: Connection, path: Path) -> None:
     """Add everything up again and again, until told to stop; say how often, or what was wrong."""
     looks = 0
     try:
-        with wr.connect(path / "w", engine="local", progress=False) as database:
+        with connect(path) as database:
             channel.send("ready")
             while not channel.poll():
                 found: Any = database.query(ALL).compute()

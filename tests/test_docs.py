@@ -27,7 +27,7 @@ from windrow.expressions.functions import FUNCTIONS
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
 PAGES = sorted([*DOCS.rglob("*.md"), *ROOT.glob("*.md")])
-EXAMPLES = sorted((ROOT / "examples").rglob("*.py"))
+EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 
 _BLOCK = re.compile(
     r"^(?P<mark><!-- spark -->\n+)?```(?P<language>[a-z]*)\n(?P<body>.*?)^```$", re.MULTILINE | re.DOTALL

@@ -271,6 +271,25 @@ def test_tables_are_merged_and_taken_apart(kind: str, data: st.DataObject) -> No
 @pytest.mark.parametrize("kind", VALUES)
 @settings(max_examples=8, deadline=None)
 @given(data=st.data())
+def test_tables_of_parts_are_folded_into_groups(kind: str, data: st.DataObject) -> None:
+    """Parts of a group lie anywhere, any number of them; a group may have none."""
+    layout, parts = layout_for(TYPES[kind]), data.draw(groups_of(kind, 24))
+    numbers = data.draw(st.lists(st.integers(0, 3), min_size=len(parts), max_size=len(parts)))
+    groups = [
+        [row for number, part in zip(numbers, parts, strict=True) for row in part if number == k] for k in range(5)
+    ]
+    folded = layout.fold(layout.reduce(*grouped(TYPES[kind], parts)), np.array(numbers, np.int64), 5)
+    asked = check(layout, folded, TYPES[kind], groups)
+    for measure in layout.measures:
+        if measure.aggregate.name in ("count", "min", "max", "range") or (
+            measure.aggregate.name == "sum" and "int" in kind
+        ):
+            assert not asked[measure.name].any()
+
+
+@pytest.mark.parametrize("kind", VALUES)
+@settings(max_examples=8, deadline=None)
+@given(data=st.data())
 def test_rows_come_and_go(kind: str, data: st.DataObject) -> None:
     base = Base(kind, 2)
     row = row_of(kind)

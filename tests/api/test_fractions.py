@@ -13,12 +13,13 @@ from hypothesis.extra.numpy import arrays
 
 import windrow as wr
 from windrow.kernels.contract.ranks import CONT, DISC, INDEX, PERCENTILE, RankRule
+from windrow.kernels.frames.fractions import rank_fractions
 
 RULES = {"percentile": PERCENTILE, "quantile_disc": DISC, "quantile_cont": CONT, "quantile": INDEX}
 WAYS: list[dict[str, Any]] = [
     {"method": "auto"},
     *({"method": method} for method in ("naive", "incremental", "reuse", "replace")),
-    *({"strategy": strategy} for strategy in ("tiny", "bitset", "wavelet")),
+    *({"strategy": strategy} for strategy in ("tiny", "ordered", "bitset", "wavelet")),
 ]
 TYPED = st.one_of(st.floats(0, 1), st.integers(0, 100).map(lambda n: n / 100), st.integers(0, 7).map(lambda n: n / 7))
 
@@ -28,11 +29,12 @@ def test_ranks_of_each_frame_are_those_of_its_fraction(name: str, asked: list[tu
     rule: RankRule = RULES[name]
     fractions = np.array([fraction * rule.limit for fraction, _ in asked])
     counts = np.array([count for _, count in asked])
-    found = rule.each(fractions, counts)
-    for k, count in enumerate(counts):
-        alone = rule.table(float(fractions[k]), int(count))
-        assert (found.lower[k], found.upper[k]) == (alone.lower[count], alone.upper[count])
-        assert found.weight[k] == pytest.approx(alone.weight[count], abs=1e-11)
+    for found in (rule.each(fractions, counts), rank_fractions(rule, fractions, counts)):
+        for k, count in enumerate(counts):
+            alone = rule.table(float(fractions[k]), int(count))
+            assert (found.lower[k], found.upper[k]) == (alone.lower[count], alone.upper[count])
+            assert found.weight[k] == pytest.approx(alone.weight[count], abs=1e-11)
+        assert found.slope == pytest.approx(fractions.mean() / rule.limit)
 
 
 def pick(values: list[Any], name: str, fraction: float) -> Any:
@@ -83,9 +85,25 @@ def test_many_rows_by_compiled_code(size: int) -> None:
     row, fractions = np.arange(size), chance.random(size)
     for values in (chance.random(size), chance.integers(0, 50, size)):
         first = wr.framed(values, "quantile_cont", row - 99, row + 1, fraction=fractions)
-        for way in ({"strategy": "bitset"}, {"strategy": "wavelet"}, {"method": "replace"}):
+        ways: list[dict[str, Any]] = [{"strategy": "bitset"}, {"strategy": "wavelet"}, {"method": "replace"}]
+        if values.dtype.kind == "i":
+            ways += [{"strategy": "lanes"}, {"strategy": "counters"}]
+        for way in ways:
             again = wr.framed(values, "quantile_cont", row - 99, row + 1, fraction=fractions, **way)
             np.testing.assert_allclose(first, again, rtol=1e-12)
+
+
+@pytest.mark.parametrize(("width", "low"), [(20, 0), (256, -3), (300, 0)])
+def test_windows_of_few_values_count_in_lanes_of_one_and_two_bytes(width: int, low: int) -> None:
+    chance = np.random.default_rng(width)
+    row, fractions = np.arange(4000), np.round(chance.random(4000), 3)
+    values = chance.integers(low, 90, 4000)
+    for name in ("quantile_disc", "quantile_cont"):
+        one, other = (
+            wr.framed(values, name, row - width // 2, row + width // 2, fraction=fractions, strategy=strategy)
+            for strategy in ("lanes", "bitset")
+        )
+        np.testing.assert_array_equal(one, other)
 
 
 def test_an_aggregate_may_bring_its_fractions_and_text_and_time_have_quantiles_too() -> None:
@@ -97,12 +115,13 @@ def test_an_aggregate_may_bring_its_fractions_and_text_and_time_have_quantiles_t
     assert wr.framed(days, wr.percentile("x", 100 * fractions), **bounds).tolist() == days[[0, 0, 2, 3]].tolist()
 
 
+@pytest.mark.parametrize(("rows", "at"), [(1000, "700"), (70_000, "60,000")])
 @pytest.mark.parametrize("wrong", [None, np.nan, -0.1, 1.1])
-def test_a_wrong_fraction_is_named_with_its_row(wrong: float | None) -> None:
-    fractions = np.full(1000, 0.5, object)
-    fractions[700] = wrong
-    row = np.arange(1000)
-    with pytest.raises(wr.DataError, match=r"must be between 0 and 1, got (nan|-0.1|1.1) in row 700"):
+def test_a_wrong_fraction_is_named_with_its_row(wrong: float | None, rows: int, at: str) -> None:
+    fractions = np.full(rows, 0.5, object)
+    fractions[int(at.replace(",", ""))] = wrong
+    row = np.arange(rows)
+    with pytest.raises(wr.DataError, match=rf"must be between 0 and 1, got (nan|-0.1|1.1) in row {at}"):
         wr.framed(row, "quantile", row - 9, row + 1, fraction=fractions)
 
 

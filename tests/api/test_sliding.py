@@ -63,6 +63,7 @@ def test_all_methods_agree(aggregate: str, data: st.DataObject) -> None:
     chosen = data.draw(options(values.ndim))
     with np.errstate(invalid="ignore"):
         naive, *others = (sliding(values, aggregate, method=m, **chosen) for m in ("naive", "incremental", "auto"))
+        others.append(sliding(values, aggregate, sweep=data.draw(st.integers(0, values.ndim - 1)), **chosen))
     for other in others:
         assert other.dtype == naive.dtype
         if aggregate in EXACT:
@@ -97,6 +98,11 @@ def test_integers_stay_integers_where_nothing_is_missing() -> None:
         ({"agg": "max", "window": 2, "step": 0}, wr.SchemaError),
         ({"agg": "max", "window": 2, "method": "quick"}, wr.DataError),
         ({"agg": "max", "window": 2, "boundary": "reflect"}, wr.SchemaError),
+        ({"agg": "max", "window": 2, "sweep": 1}, wr.SchemaError),
+        ({"agg": "max", "window": 2, "sweep": "time"}, wr.SchemaError),
+        ({"agg": "max", "window": 2, "sweep": 0, "method": "naive"}, wr.DataError),
+        ({"agg": "max", "window": 2, "sweep": 0, "strategy": "tiny"}, wr.DataError),
+        ({"agg": "max", "shape": wr.L1(1), "sweep": 0}, wr.SchemaError),
     ],
 )
 def test_bad_input_is_refused_before_any_work(arguments: dict[str, Any], error: type[wr.Error]) -> None:

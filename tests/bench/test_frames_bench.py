@@ -37,7 +37,7 @@ from windrow.bench.windows_race import Contender, Pace, Result
 from windrow.bench.windows_report import Line, Table
 from windrow.console.commands.benchmarks import SECTIONS
 from windrow.errors import DataError, MachineError, UnknownNameError
-from windrow.samples import rank_table
+from windrow.samples import rank_table, skewed_values
 
 PACE = Pace(rounds=2, patience=0.01, sample=0.0005)
 TINY = FramesScale(
@@ -219,7 +219,8 @@ def test_targets_on_spark(aggregate: str, ours: float, theirs: float, value: flo
     line = Line(aggregate, 1000, Result({"windrow": ours, "DuckDB": theirs}))
     row = duckdb_target(aggregate, 10, "in order", line, "")
     assert (row.value, row.met) == (pytest.approx(value), met)
-    assert duckdb_target(aggregate, 10, "shuffled", line, "").target is None
+    shuffled = duckdb_target(aggregate, 10, "shuffled", line, "")
+    assert (shuffled.value, shuffled.target) == (row.value, 1.0 if aggregate == "median" else 1.5)
     missing = duckdb_target(aggregate, 10, "in order", Line(aggregate, 1, Result({"windrow": 1.0})), "")
     assert missing.verdict == "not measured"
 
@@ -335,6 +336,24 @@ def test_sections_with_the_peers_there_are() -> None:
     assert all(row.value > 0 or math.isnan(row.value) for row in report.targets.rows)
 
 
+def test_values_of_many_kinds_and_fractions_of_rows() -> None:
+    report = frames.run_at(TINY, None, ["domains"], lambda _: None)
+    assert [len(table.lines) for table in report.tables] == [8, 8, 8, 2, 2]
+    assert all(row.target == 1.5 and row.value > 0 for row in report.targets.rows)
+    assert len(report.targets.rows) == 4
+
+
+def test_values_with_skew() -> None:
+    even, skewed = (skewed_values(5000, 1000, exponent) for exponent in (0.0, 1.1))
+    assert 0 <= min(even) <= max(even) < 1000
+    assert 0 <= min(skewed) <= max(skewed) < 1000
+    assert np.bincount(skewed).max() > 20 * np.bincount(even).max()
+    with pytest.raises(DataError):
+        skewed_values(10, 0)
+    with pytest.raises(UnknownNameError, match="rank10M"):
+        rank_table("rank101", 10)
+
+
 _TINY_RUN = """
 import sys
 from pathlib import Path
@@ -342,7 +361,7 @@ from windrow.bench.frames import run_at
 from windrow.bench.frames_scale import FramesScale
 from windrow.bench.windows_race import Pace
 pace = Pace(2, 0.01, 0.0005)
-run_at(FramesScale(600, pace, 3000, 1, 50, 300, 41, 500, pace), Path(sys.argv[1]), ["spark"], print)
+run_at(FramesScale(600, pace, 3000, 1, 50, 300, 41, 500, pace), Path(sys.argv[1]), sys.argv[2:], print)
 """
 
 
@@ -350,7 +369,8 @@ run_at(FramesScale(600, pace, 3000, 1, 50, 300, 41, 500, pace), Path(sys.argv[1]
 @pytest.mark.spark
 @pytest.mark.timeout(600)
 def test_a_run_on_spark(tmp_path: Path) -> None:
-    done = subprocess.run([sys.executable, "-c", _TINY_RUN, str(tmp_path)], capture_output=True, text=True, check=False)
+    command = [sys.executable, "-c", _TINY_RUN, str(tmp_path), "spark"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-2000:]
     held = json.loads((tmp_path / "report.json").read_text(encoding="utf-8"))
     assert len(held["tables"]) == 3
@@ -360,3 +380,20 @@ def test_a_run_on_spark(tmp_path: Path) -> None:
     assert held["rows"][0]["what"] == "start-up of the session"
     assert "CPU" in held["rows"][1]["detail"]
     assert {path.name for path in tmp_path.iterdir()} <= {"report.json", "report.md", "report.png"}
+
+
+@pytest.mark.slow
+@pytest.mark.spark
+@pytest.mark.timeout(600)
+def test_one_partition_and_scalability_on_spark(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", _TINY_RUN, str(tmp_path), "one-partition", "scalability"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-2000:]
+    held = json.loads((tmp_path / "report.json").read_text(encoding="utf-8"))
+    assert [len(table["lines"]) for table in held["tables"]] == [6, 6, 3]
+    assert all(
+        {"windrow", "Spark"} <= set(line["result"]["seconds"]) for t in held["tables"][:2] for line in t["lines"]
+    )
+    assert all(len(line["result"]["seconds"]) == 4 for line in held["tables"][2]["lines"])
+    judged = [row for row in held["rows"] if row["target"] is not None]
+    assert len(judged) == 10 + 3

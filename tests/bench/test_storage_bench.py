@@ -15,9 +15,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import windrow as wr
-from windrow.bench import storage, storage_dense, storage_sparse
+from windrow.bench import storage
 from windrow.bench.report import Measurement, Report
+from windrow.bench.storage import dense as storage_dense
+from windrow.bench.storage import sparse as storage_sparse
 from windrow.bench.timing import Timings, duration, environment, fresh_process, in_turns
+from windrow.console.commands.benchmarks import SECTIONS
 from windrow.errors import MachineError, StoreError
 from windrow.model.box import Box
 from windrow.samples.cells import SCATTERED_SCHEMA
@@ -165,8 +168,12 @@ def test_cells_are_distinct_and_unsorted(tmp_path: Path) -> None:
         assert array.insert(folder).cells == 20_000
 
 
+def test_the_command_knows_the_sections() -> None:
+    assert (*storage.SECTIONS, *storage.ON_SPARK) == SECTIONS["storage"]
+
+
 def test_too_little_disk_is_refused(tmp_path: Path) -> None:
-    greedy = storage.Scale(24, 10, 10, 1, 1, 1, 10**18, storage.Batches(0, 0))
+    greedy = storage.Scale(24, 10, 10, 1, 1, 1, 10**18, 1, storage.Batches(0, 0, 0, 0, ()))
     with pytest.raises(StoreError, match="GB of disk"):
         storage._check_disk(tmp_path, greedy)
 
@@ -175,7 +182,8 @@ _TINY_RUN = """
 import sys
 from pathlib import Path
 from windrow.bench.storage import Batches, Scale, run_at
-run_at(Scale(72, 20_000, 50_000, 2, 20, 1, 0, Batches(100_000, 3)), Path(sys.argv[1]), print)
+batches = Batches(500_000, 550_000, 3, 2, (2, 3))
+run_at(Scale(72, 20_000, 50_000, 2, 20, 1, 0, 5_000, batches), Path(sys.argv[1]), (), print)
 """
 
 
@@ -186,7 +194,7 @@ def test_a_whole_run(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr[-2000:]
     held = json.loads((tmp_path / "report.json").read_text(encoding="utf-8"))
     judged = [row for row in held["rows"] if row["target"] is not None]
-    subjects = {"start": 3, "commit": 4, "batches": 21, "patches": 6, "dense": 2, "sparse": 2}
+    subjects = {"start": 3, "commit": 4, "batches": 31, "metadata": 3, "patches": 6, "dense": 2, "sparse": 2}
     assert [row["subject"] for row in judged] == [name for name, count in subjects.items() for _ in range(count)]
     assert all(row["value"] > 0 for row in held["rows"] if row["subject"] != "batches")
     assert "targets met" in done.stdout

@@ -364,7 +364,9 @@ def whats(report: WindowsReport) -> list[str]:
     return [row.what for row in report.targets.rows]
 
 
-@pytest.mark.parametrize("section", IN_PROCESS)
+@pytest.mark.parametrize(
+    "section", [pytest.param(one, marks=pytest.mark.slow) if one == "choices" else one for one in IN_PROCESS]
+)
 def test_each_section_with_the_peers_there_are(section: str) -> None:
     report = windows.run_at(TINY, None, [section], lambda _: None)
     assert {table.section for table in report.tables} == {section}

@@ -15,7 +15,7 @@ from console.runs import done, windrow
 from windrow.api.doctor import machine as machine_checks
 from windrow.api.doctor.findings import State
 from windrow.model.labels import Labels
-from windrow.storage.dense_store import DenseStore
+from windrow.storage.dense.store import DenseStore
 from windrow.storage.locks import ArrayLock
 from windrow.storage.publishing import News
 from windrow.storage.tables import labels, locks

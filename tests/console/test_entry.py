@@ -121,7 +121,10 @@ def offers(database: Database | None, text: str, after: str = "") -> list[str]:
         ("refresh Gamma ", ["full"]),
         ("drop Beta cas", ["cascade"]),
         ("create array view V with (ma", ["maintain"]),
-        ("create view V deferred with (", ["chunks", "maintain", "on_failure", "store", "strategy"]),
+        (
+            "create view V deferred with (",
+            ["budget", "chunks", "decay", "maintain", "on_failure", "seed", "store", "strategy", "window"],
+        ),
         ("create view V with (chunks = 'i=3', on_failure = ", ["refuse", "stale"]),
         ("create view V with (store = c", ["cells"]),
         ("create view V with (store = cells) as sel", ["select"]),

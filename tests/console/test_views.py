@@ -49,6 +49,24 @@ def test_describe_says_what_a_view_is(warehouse: Path) -> None:
     assert "by refresh alone" in done("--db", warehouse, "-e", "describe D")
 
 
+def test_parts_of_a_view_are_named_as_in_its_query(tmp_path: Path) -> None:
+    with wr.connect(tmp_path / "w") as db:
+        db.query("create sparse array A <a: int64, w: float64> [i=1:9]")
+        db.query("create sparse array B <b: int64> [i=1:9]")
+        told = [
+            str(db.query(f"explain create array view V as select {query}"))
+            for query in (
+                "avg(a) as m, wavg(a * 2, w) as x from A neighbours L1(1)",
+                "sum(A.a * B.b) as s from A similarity join B on A.i = B.i with shape L1(1) group by A.i",
+                "sum(a + 1) as s from A group by i",
+            )
+        ]
+    assert "m = avg(a) " in told[0]
+    assert "x = wavg(a * 2, w) " in told[0]
+    assert "s = sum(A.a * B.b) " in told[1]
+    assert "s = sum(a + 1) " in told[2]
+
+
 def test_history_has_its_reasons_below_each_row(warehouse: Path) -> None:
     done("--db", warehouse, "-e", "insert into A values (6: 1)")
     head, rule, first, why, second, *reasons = done("--db", warehouse, "-e", "show history V").splitlines()

@@ -10,7 +10,7 @@ import pytest
 
 import frame_tables_twin as twin
 import windrow as wr
-from windrow.dataframes import routes
+from windrow.dataframes import exact_route
 from windrow.dataframes import unbounded_summaries as carrying
 
 pytestmark = pytest.mark.spark
@@ -71,7 +71,7 @@ def test_values_travel_as_rows(
     asked: dict[str, Asked], order: list[twin.Order],
 ) -> None:  # fmt: skip
     monkeypatch.setattr(carrying, "CARRIED_VALUES", 0)
-    monkeypatch.setattr(routes, "SLICES_PER_TASK", 2)
+    monkeypatch.setattr(exact_route, "SLICES_PER_TASK", 2)
     rows = made_rows(90, seed=tasks)
     df = spark_session.createDataFrame([tuple(r[f] for f in FIELDS) for r in rows], COLUMNS).repartition(2)
     filtered = {name: number % 2 == 0 for number, name in enumerate(asked)}

@@ -88,7 +88,7 @@ def test_warming_tells_how_far_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("_scans", "_selections", "_networks", "_frames"):
         jobs = [warm.Job(f"{name} {k}", lambda name=name: done.append(name)) for k in range(2)]  # type: ignore[misc]
         monkeypatch.setattr(warm, name, lambda jobs=jobs: jobs)
-    for name in ("_simple_methods", "_shapes", "_joins", "_states"):
+    for name in ("_simple_methods", "_shapes", "_joins", "_states", "_folds"):
         monkeypatch.setattr(warm, name, list)
     told: list[Any] = []
     assert warm.warm(lambda *step: told.append(step)) == 8

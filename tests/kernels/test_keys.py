@@ -66,7 +66,8 @@ def test_no_axes_give_one_key() -> None:
 def test_sorting_is_stable(few: int, data: st.DataObject) -> None:
     bits = data.draw(st.sampled_from([1, 3, 16, 20, 34, 35, 51, 62]))
     pool = st.one_of(st.integers(0, 2**bits - 1), st.integers(0, min(3, 2**bits - 1)))
-    keys = data.draw(st.lists(pool, max_size=300))
+    common = data.draw(st.sampled_from([0, 2 ** (bits - 1)]))  # a bit that all have is not sorted by either
+    keys = [key | common for key in data.draw(st.lists(pool, max_size=300))]
     low = data.draw(st.sampled_from([0, 0, 1, 2, 15, bits]))
     keys.sort(key=lambda key: key % 2**low)  # lower bits that are in order are not sorted by
     with pytest.MonkeyPatch.context() as patch:

@@ -197,6 +197,7 @@ def _grown(inner: st.SearchStrategy[nodes.Plan]) -> st.SearchStrategy[nodes.Plan
         st.builds(nodes.Project, inner, outputs()),
         st.builds(nodes.Apply, inner, outputs()),
         st.builds(nodes.Windowed, inner, windows(), measures(), methods),
+        st.builds(nodes.Windowed, inner, windows(), measures(), st.sampled_from(["auto", "incremental"]), sweep=names),
         st.builds(nodes.Regrid, inner, regrids(), measures(), methods),
         st.builds(nodes.Neighbours, inner, any_shape(), measures(), st.integers(0, 5), methods, steps()),
         st.builds(nodes.GroupBy, inner, columns, measures()),

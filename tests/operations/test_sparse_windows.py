@@ -155,9 +155,16 @@ def expected(source: HeldCells, window: Window, blocks: bool) -> dict[Cell, tupl
     return results
 
 
-def check(source: HeldCells, window: Window, method: str, pieces: Sequence[Box], blocks: bool = False) -> None:
+def check(
+    source: HeldCells,
+    window: Window,
+    method: str,
+    pieces: Sequence[Box],
+    blocks: bool = False,
+    swept: int | None = None,
+) -> None:
     aggregates = tuple(AGGREGATES.items())
-    plan = WindowPlan(source.schema, source.box, window, aggregates, (), method)
+    plan = WindowPlan(source.schema, source.box, window, aggregates, (), method, swept=swept)
     computed = pickle.loads(pickle.dumps(CellWindowSource(source, plan)))
     wanted = expected(source, window, blocks)
     rows = [row for piece in pieces for row in computed.read(piece).to_pylist()]
@@ -261,6 +268,15 @@ def test_windows_hold_the_cells_that_are_there(method: str, data: st.DataObject)
     check(source, window, method, data.draw(pieces(source, window)), blocks=is_regrid(window))
 
 
+@settings(max_examples=60)
+@given(data=st.data())
+def test_windows_slide_along_the_dimension_that_is_asked_for(data: st.DataObject) -> None:
+    source = data.draw(sources())
+    window = data.draw(windows(source.schema).filter(lambda drawn: not is_regrid(drawn)))
+    swept = data.draw(st.integers(0, source.schema.ndim - 1))
+    check(source, window, "incremental", data.draw(pieces(source, window)), swept=swept)
+
+
 @each_example_patches_alike
 @given(data=st.data())
 def test_a_block_of_a_regrid_exists_if_it_holds_a_cell(method: str, data: st.DataObject) -> None:
@@ -349,6 +365,30 @@ def test_an_integer_sum_that_overflows_is_an_error(method: str) -> None:
     plan = WindowPlan(source.schema, source.box, Window.of(source.schema, {"x": 50}), (("s", wr.sum("v")),), (), method)
     with pytest.raises(DataError, match="overflows"):
         CellWindowSource(source, plan).read()
+
+
+def test_a_sweep_can_be_asked_for_and_is_explained(local: Any) -> None:
+    array = local.create("A", "<v: int64> [i=0:99:50, j=0:99:50]", sparse=True)
+    array.insert({"i": [3, 5, 40], "j": [7, 8, 8], "v": [1, 2, 3]})
+    window = array.window(i=trailing(30), j=trailing(3))
+    widest = window.agg(m=wr.max("v"))
+    assert "[sweeps i]" in str(widest.explain())
+    for name in ("i", "j"):
+        asked = window.agg(m=wr.max("v"), sweep=name)
+        told = str(asked.explain())
+        assert f"(incremental) [sweeps {name}]" in told
+        assert asked.compute().equals(widest.compute())
+        text = f"select max(v) as m from A window (i trailing 30, j trailing 3) sweep {name}"
+        assert told.splitlines()[0] == text
+        assert str(local.query(text).explain()) == told
+    for refused, error in (
+        ({"sweep": "k"}, "no such dimension, got 'k'"),
+        ({"sweep": "i", "method": "naive"}, "only the incremental method sweeps"),
+    ):
+        with pytest.raises(Error, match=error):
+            window.agg(m=wr.max("v"), **refused).compute()
+    with pytest.raises(DataError, match="share no cells"):
+        array.regrid(i=2, j=2).agg(m=wr.max("v"), sweep="i").compute()
 
 
 def scattered(count: int) -> pa.Table:

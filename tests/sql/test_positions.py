@@ -54,7 +54,8 @@ def db(spark_session: Any, tmp_path_factory: pytest.TempPathFactory) -> Any:
 @pytest.fixture(autouse=True)
 def several_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Few rows make a task, so that one partition lies in many."""
-    monkeypatch.setattr("windrow.dataframes.routes.TASK_ROWS", 50)
+    monkeypatch.setattr("windrow.dataframes.exact_route.TASK_ROWS", 50)
+    monkeypatch.setattr("windrow.dataframes.sampled_route.TASK_ROWS", 50)
 
 
 def rows(found: Any) -> list[tuple[Any, ...]]:

@@ -1,4 +1,4 @@
-"""Cells as tables: what fits a schema, in which order they lie, and which coincide."""
+"""Cells as tables: what fits a schema, in which order they lie, and which repeat."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from windrow.model.box import Box
 from windrow.model.grid import ChunkGrid
 from windrow.model.notation import parse_schema
 from windrow.model.types import TYPES
-from windrow.storage.cells import CellKeys, cell_fields, conform_cells, found_in, from_stored, stored_fields, to_stored
+from windrow.storage.cells import CellKeys, cell_fields, conform_cells, from_stored, stored_fields, to_stored
 
 GRIDS = [
     ChunkGrid((-3, 0), (9, 9), (4, 3)),
@@ -48,11 +48,6 @@ def test_cells_lie_by_chunk_then_coordinate(cells: list[tuple[int, int]], grid: 
     assert keys.is_sorted()
     arranged = [cells[row] for row in order]
     assert keys.repeats().tolist() == [row > 0 and arranged[row] == arranged[row - 1] for row in range(len(arranged))]
-
-
-@given(places, places, st.sampled_from(GRIDS))
-def test_membership(mine: list[tuple[int, int]], others: list[tuple[int, int]], grid: ChunkGrid) -> None:
-    assert found_in(grid, columns(mine), columns(others)).tolist() == [cell in others for cell in mine]
 
 
 SCHEMA = parse_schema("<" + ", ".join(f"{name}_: {name} null" for name in TYPES) + "> [x=0:9:4, y=0:9:4]", sparse=True)[

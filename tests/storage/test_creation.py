@@ -14,7 +14,7 @@ import pytest
 import crash_writer
 import windrow as wr
 from crash_writer import Started
-from windrow.errors import ConflictError, DataError, SchemaError, UnknownNameError
+from windrow.errors import ConflictError, DataError, SchemaError, StoreError, UnknownNameError
 from windrow.storage.transaction import Transaction
 
 Connect = Callable[..., wr.Database]
@@ -235,3 +235,11 @@ def test_a_folder_goes_while_chunks_are_still_on_their_way_into_it(local: wr.Dat
     local.warehouse.remove(directory)
     writer.join(60)
     assert not folder.exists()
+
+
+@pytest.mark.parametrize("path", ["s3://bucket/warehouse", "gs://bucket/w", "https://example.org/w"])
+def test_an_address_is_no_directory(path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(StoreError, match="object store"):
+        wr.connect(path)
+    assert list(tmp_path.iterdir()) == []

@@ -11,7 +11,6 @@ import pytest
 import sqlalchemy as sa
 
 import endurance
-import windrow as wr
 from crash_writer import Started
 from endurance import World
 from windrow.storage.tables import locks
@@ -45,7 +44,7 @@ def kill_many(path: Path, kills: int, seed: int) -> Counter[str]:
                 break
             world, begun = (world.after(*said[1:]), begun) if said[0] == "done" else (world, said)
         number = begun[2] + 1
-        with wr.connect(path / "w", engine="local", progress=False, lock_timeout=0) as database:
+        with endurance.connect(path, lock_timeout=0) as database:
             found = endurance.look(database)
             possible = [world, world.after(*begun[1:])] if said[0] == "begun" else [world]
             assert found in possible, (kill, begun, found, world)
@@ -90,7 +89,7 @@ def run_accounts(
     looks = [auditor.next() for auditor in auditors]
     assert all(isinstance(found, tuple) for found in moved), moved
     assert all(isinstance(found, int) for found in looks), looks
-    with wr.connect(path / "w", engine="local", progress=False, lock_timeout=0) as database:
+    with endurance.connect(path, lock_timeout=0) as database:
         assert database.query(endurance.ALL).compute()["total"].to_pylist() == [endurance.TOTAL]
     return moved, looks
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -54,6 +55,38 @@ def test_row_groups_hold_whole_chunks(tmp_path: Path) -> None:
     assert part.cells == metadata.num_rows
     assert part.bytes == (tmp_path / part.path).stat().st_size
     assert read(tmp_path, part) == list(range(part.cells))
+
+
+@pytest.mark.parametrize(
+    ("distinct", "cells", "repays"),
+    [(1, 30_000, True), (4_000, 30_000, True), (10**9, 30_000, False), (4_000, 3_000, False), (50, 3_000, True)],
+)
+def test_values_that_repeat_often_enough_get_a_dictionary(
+    tmp_path: Path, distinct: int, cells: int, repays: bool
+) -> None:
+    values = np.random.default_rng(1).integers(0, distinct, cells)
+    x = np.arange(cells)
+    (part,) = write(tmp_path, to_stored(pa.table({"x": x, "v": values}), x // 1000, SCHEMA))
+    encodings = pq.ParquetFile(tmp_path / part.path).metadata.row_group(0).column(2).encodings
+    assert ("RLE_DICTIONARY" in encodings) is repays
+    assert PartReader("S@1", str(tmp_path), SCHEMA).read(part)["v"].to_pylist() == values.tolist()
+
+
+def test_pages_are_compressed_by_lz4(tmp_path: Path) -> None:
+    (part,) = write(tmp_path, stored(0, 5_000))
+    group = pq.ParquetFile(tmp_path / part.path).metadata.row_group(0)
+    assert {group.column(number).compression for number in range(group.num_columns)} == {"LZ4"}
+
+
+@pytest.mark.parametrize("compression", ["zstd", "snappy", "none"])
+def test_parts_of_other_compressions_and_row_groups_are_read(tmp_path: Path, compression: str) -> None:
+    """As they were written before, and as anybody else may write them."""
+    (part,) = write(tmp_path, stored(0, 5_000))
+    path = tmp_path / part.path
+    pq.write_table(pq.read_table(path), path, compression=compression, row_group_size=999, write_page_checksum=True)
+    old = replace(part, checksum=footer_checksum(str(path)), bytes=path.stat().st_size)
+    assert read(tmp_path, old) == list(range(5_000))
+    assert read(tmp_path, old, Box((998,), (1001,))) == [998, 999, 1000, 1001]
 
 
 def test_a_chunk_larger_than_a_row_group_is_split(tmp_path: Path) -> None:

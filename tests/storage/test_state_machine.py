@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import importlib
+import os
 import random
+import signal
 import tempfile
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+import icechunk
 import numpy as np
+import polars as pl
 import pytest
+import xarray as xr
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
@@ -22,6 +30,7 @@ from hypothesis.stateful import (
 )
 
 import windrow as wr
+from windrow.storage.upkeep import tidying
 
 from .contents import check_chunks, contents
 
@@ -93,6 +102,73 @@ def same(found: dict[Place, Values], wanted: dict[Place, Values]) -> bool:
     return found.keys() == wanted.keys() and all(repr(found[at]) == repr(wanted[at]) for at in found)
 
 
+def read_outside(array: wr.Array) -> dict[Place, Values]:
+    """The same without windrow: by Polars, and by xarray from Icechunk."""
+    there = array.location()
+    if there.format == "delta":
+        frame = pl.read_delta(there.path, version=int(there.version))
+        return {(t, x): (a, k) for t, x, a, k in frame.select("t", "x", "a", "k").rows()}
+    repository = icechunk.Repository.open(icechunk.local_filesystem_storage(there.path))
+    store = repository.readonly_session(snapshot_id=there.version).store
+    data = xr.open_zarr(store, consolidated=False, chunks=None)
+    found = {}
+    for (row, x), a in np.ndenumerate(data["a"].values):
+        k = int(data["k"].values[row, x]) if data["k__valid"].values[row, x] else None
+        found[FIRST + row, x] = (None if np.isnan(a) else float(a), k)
+    return found
+
+
+class Died(BaseException):
+    """A writer that goes no further, and clears nothing up."""
+
+
+STEPS = (
+    "windrow.operations.sparse.insert.write_parts",
+    "windrow.storage.upkeep.moving._write",
+    "windrow.storage.upkeep.tidying._fold",
+    "windrow.storage.upkeep.tidying.merge_runs",
+    "windrow.storage.upkeep.sealing._write_vectors",
+    "windrow.storage.delta.log.DeltaLog.append",
+    "windrow.storage.dense.store.DenseStore.checksum",
+    "windrow.storage.transaction.seal",
+)
+"""What is done before a batch is published: it may die after each of these."""
+
+CLEARING = (
+    "windrow.storage.upkeep.sealing._discard",
+    "windrow.storage.sparse.SparseStore.discard",
+    "windrow.storage.parts.PartWriter.abandon",
+)
+
+
+@contextmanager
+def dying_after(step: str) -> Iterator[None]:
+    """Lets a step be the last one of its process, which leaves everything lying."""
+
+    def die(original: Callable[..., Any]) -> Callable[..., Any]:
+        def last(*arguments: Any, **options: Any) -> None:
+            original(*arguments, **options)
+            raise Died
+
+        return last
+
+    with pytest.MonkeyPatch.context() as patch:
+        for name in CLEARING:
+            patch.setattr(*_found(name), lambda *_: None)
+        owner, name = _found(step)
+        patch.setattr(owner, name, die(getattr(owner, name)))
+        yield
+
+
+def _found(path: str) -> tuple[Any, str]:
+    owner, _, name = path.rpartition(".")
+    try:
+        return importlib.import_module(owner), name
+    except ModuleNotFoundError:
+        module, _, kind = owner.rpartition(".")
+        return getattr(importlib.import_module(module), kind), name
+
+
 boxes = st.tuples(st.integers(FIRST, 12), st.integers(0, 5), st.integers(0, WIDTH - 1), st.integers(0, WIDTH - 1)).map(
     lambda b: (b[0], b[0] + b[1], min(b[2], b[3]), max(b[2], b[3]))
 )
@@ -109,6 +185,9 @@ class Warehouse(RuleBasedStateMachine):
         self.directory = tempfile.TemporaryDirectory()
         self.models = {"D": Model(False), "S": Model(True)}
         self.history: dict[str, dict[int, Model]] = {"D": {}, "S": {}}
+        # Runs are merged as soon as there are two, so that few changes show all that tidying does.
+        self.eager = pytest.MonkeyPatch()
+        self.eager.setattr(tidying, "TIER", 2)
         self.connect()
 
     def connect(self) -> None:
@@ -119,8 +198,12 @@ class Warehouse(RuleBasedStateMachine):
             for name in NAMES:
                 check_chunks(self.database.array(name))
                 for number, model in self.history[name].items():
-                    assert same(read(self.database.array(f"{name}@{number}")), model.everything())
+                    array = self.database.array(f"{name}@{number}")
+                    assert same(read(array), model.everything())
+                    if model.everything():
+                        assert same(read_outside(array), model.everything())
         finally:
+            self.eager.undo()
             self.database.close()
             self.directory.cleanup()
 
@@ -231,7 +314,33 @@ class Warehouse(RuleBasedStateMachine):
         else:
             self.remember(*NAMES)
 
+    @rule(step=st.sampled_from(STEPS), first=boxes, second=boxes, seed=seeds)
+    def die(self, step: str, first: Any, second: Any, seed: int) -> None:
+        """The process ends in the middle of a batch, and the next one finds what was published."""
+        before = {name: model.copy() for name, model in self.models.items()}
+        try:
+            with dying_after(step), self.database.batch() as batch:
+                self.put(batch, "S", first, seed)
+                self.put(batch, "D", second, seed + 1)
+                self.put(batch, "S", second, seed + 2)
+        except Died:
+            self.models = before
+        else:
+            self.remember(*NAMES)  # nothing was folded or merged, say
+        self.reopen()
+
     # What must not change anything
+
+    @rule()
+    def read_in_a_fork(self) -> None:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # newer Pythons warn of every fork in a process with threads
+            process = os.fork()
+        if process == 0:
+            signal.alarm(60)
+            agrees = same(read(self.database.array("S")), self.models["S"].everything())
+            os._exit(0 if agrees else 1)
+        assert os.waitpid(process, 0)[1] == 0
 
     @rule(name=names, box=boxes)
     def read_a_box(self, name: str, box: tuple[int, int, int, int]) -> None:

@@ -11,7 +11,7 @@ from deltalake import DeltaTable
 
 import windrow as wr
 from windrow.errors import ConflictError, DataError, UnknownNameError
-from windrow.storage.dense_store import DenseStore
+from windrow.storage.dense.store import DenseStore
 from windrow.storage.transaction import Transaction
 
 

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import importlib
+import json
 import multiprocessing
 import os
 import random
 import signal
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -404,21 +407,7 @@ def by_query_builder(path: str, version: str) -> list[tuple[int, int, int]]:
     return pl.DataFrame(rows).rows()
 
 
-def by_delta_scan(path: str, version: str) -> list[tuple[int, int, int]]:
-    duckdb = pytest.importorskip("duckdb")
-    delta = pytest.importorskip("duckdb_extension_delta", reason="DuckDB's Delta extension is not there")
-    connection = duckdb.connect(config={"allow_unsigned_extensions": "true"})
-    try:
-        connection.load_extension(str(next(Path(delta.__file__).parent.rglob("*.duckdb_extension"))))
-    except duckdb.Error as error:
-        pytest.skip(f"DuckDB's Delta extension is for another DuckDB: {error}")
-    found: list[tuple[int, int, int]] = connection.sql(
-        f"select x, y, v from delta_scan('{path}', version => {version})"
-    ).fetchall()
-    return found
-
-
-@pytest.mark.parametrize("reader", [by_polars, by_query_builder, by_delta_scan])
+@pytest.mark.parametrize("reader", [by_polars, by_query_builder])
 def test_readers_outside_find_the_same_cells(
     long: tuple[wr.Array, dict[int, Cells]], reader: Callable[[str, str], list[tuple[int, int, int]]]
 ) -> None:
@@ -431,6 +420,40 @@ def test_readers_outside_find_the_same_cells(
     assert any(
         file.name.endswith(".checkpoint.parquet") for file in Path(array.location().path, "_delta_log").iterdir()
     )
+
+
+DELTA_SCAN = """
+import sys, json, pathlib
+import duckdb, duckdb_extension_delta
+connection = duckdb.connect(config={"allow_unsigned_extensions": "true"})
+connection.load_extension(str(next(pathlib.Path(duckdb_extension_delta.__file__).parent.rglob("*.duckdb_extension"))))
+path, *versions = sys.argv[1:]
+query = "select x, y, v from delta_scan('{}', version => {})"
+print(json.dumps({v: connection.sql(query.format(path, v)).fetchall() for v in versions}))
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_duckdb_s_own_reader_of_delta_finds_the_same_cells(
+    long: tuple[wr.Array, dict[int, Cells]], tmp_path: Path
+) -> None:
+    """The extension is for one DuckDB alone, which is installed beside the one that the other tests have."""
+    wanted = ["duckdb==1.5.5", "duckdb-extension-delta==1.5.5"]
+    install = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--target", str(tmp_path), *wanted]
+    installed = subprocess.run(install, capture_output=True, text=True, check=False)
+    if installed.returncode:
+        pytest.skip(f"DuckDB 1.5.5 with its Delta extension cannot be installed: {installed.stderr[-300:]}")
+    array, history = long
+    places = {array.location(number).version: number for number in (1, 2, 50, 51, 101, 200)}
+    command = [sys.executable, "-c", DELTA_SCAN, array.location().path, *places]
+    environment = os.environ | {"PYTHONPATH": str(tmp_path)}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-2000:]
+    for version, rows in json.loads(done.stdout.splitlines()[-1]).items():
+        found = {(x, y): v for x, y, v in rows}
+        assert found == history[places[version]]
+        assert len(rows) == len(found)
 
 
 def test_what_is_collected_is_not_needed(long: tuple[wr.Array, dict[int, Cells]]) -> None:
@@ -452,8 +475,8 @@ def test_what_is_collected_is_not_needed(long: tuple[wr.Array, dict[int, Cells]]
 # Killed in the middle
 
 
-def _die_at(path: Path, step: str) -> None:
-    """Do a batch that folds and merges, and die after one step of it."""
+def _die_at(path: Path, step: str, act: str) -> None:
+    """Do a batch, and die after one step of it."""
     monkeypatch = pytest.MonkeyPatch()
     monkeypatch.setattr(tidying, "TIER", 2)
     owner, _, name = step.rpartition(".")
@@ -466,21 +489,28 @@ def _die_at(path: Path, step: str) -> None:
 
     monkeypatch.setattr(module, name, last)
     with wr.connect(path, engine="local", progress=False) as database:
-        change(database)
+        ACTS[act](database)
 
 
 def change(database: wr.Database) -> None:
+    """A batch that folds and merges."""
     with database.batch() as batch:
         batch.insert("S", {"x": np.arange(0, 9_000, 3), "v": np.full(3_000, -1)})
         batch.delete("S", "x between 40 and 60")
 
 
+ACTS: dict[str, Callable[[wr.Database], object]] = {
+    "change": change,
+    "compact": lambda database: database.array("S").compact(),
+}
 STEPS = {
-    "a part is written": "windrow.storage.upkeep.moving._write",
-    "a part is folded": "windrow.storage.upkeep.tidying._fold",
-    "runs are merged": "windrow.storage.upkeep.tidying.merge_runs",
-    "vectors are written": "windrow.storage.upkeep.sealing._write_vectors",
-    "the log is written": "windrow.storage.transaction.seal",
+    "a part is written": ("windrow.storage.upkeep.moving._write", "change"),
+    "a part is folded": ("windrow.storage.upkeep.tidying._fold", "change"),
+    "runs are merged": ("windrow.storage.upkeep.tidying.merge_runs", "change"),
+    "vectors are written": ("windrow.storage.upkeep.sealing._write_vectors", "change"),
+    "the log is written": ("windrow.storage.transaction.seal", "change"),
+    "all is written anew": ("windrow.operations.sparse.rewrite.write_parts", "compact"),
+    "the log of a compaction is written": ("windrow.storage.transaction.seal", "compact"),
 }
 USUAL = ("a part is folded", "the log is written")
 
@@ -495,7 +525,7 @@ def test_a_writer_killed_in_sealing_leaves_the_version_before(tmp_path: Path, st
         array = database.create("S", "<v: int64> [x=0:*:100]", sparse=True)
         array.insert({"x": np.arange(10_000), "v": np.arange(10_000)})
         array.insert({"x": np.arange(0, 40), "v": np.zeros(40, int)})
-    process = multiprocessing.get_context("spawn").Process(target=_die_at, args=(path, STEPS[step]))
+    process = multiprocessing.get_context("spawn").Process(target=_die_at, args=(path, *STEPS[step]))
     process.start()
     process.join()
     assert process.exitcode == -signal.SIGKILL
@@ -503,7 +533,7 @@ def test_a_writer_killed_in_sealing_leaves_the_version_before(tmp_path: Path, st
         array = database.array("S")
         assert array.version == 2
         assert {row["x"]: row["v"] for row in array.read().to_pylist()} == before
-        change(database)
+        change(database)  # whatever it was that died, the next batch is as good as any
         after = before | dict.fromkeys(range(0, 9_000, 3), -1)
         after = {x: v for x, v in after.items() if not 40 <= x <= 60}
         assert {row["x"]: row["v"] for row in array.read().to_pylist()} == after

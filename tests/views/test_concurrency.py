@@ -150,7 +150,7 @@ def kill_again_and_again(path: Path, seed: int, kills: int) -> None:
 
 
 def test_a_killed_writer_leaves_base_and_views_at_one_version(path: Path) -> None:
-    kill_again_and_again(path, 3, 5)
+    kill_again_and_again(path, 3, 3)
 
 
 @pytest.mark.slow
