@@ -20,11 +20,12 @@ demo: setup ## make a year of weather, store it, move windows over it on Spark, 
 	$(BIN)/windrow demo
 
 test: lint ## lint, then every test that is not slow; what fails is tried once more, alone
-	$(BIN)/pytest -m "not slow" --numprocesses 2 --dist loadfile || { \
+	$(BIN)/pytest -m "not slow" --numprocesses 2 --dist loadfile --no-loadscope-reorder || { \
 		echo; echo "Once more, alone. What passes now depends on the machine's load: mend it all the same."; \
 		$(BIN)/pytest -m "not slow" --last-failed --last-failed-no-failures none; }
 
-test-slow: setup ## the slow tests alone
+test-slow: setup ## the slow tests alone, with a PostgreSQL server where one can be installed
+	@command -v initdb >/dev/null || test -d /usr/lib/postgresql || scripts/apt-install.sh postgresql || true
 	$(BIN)/pytest -m slow
 
 lint: setup ## format, lint, types, layers
@@ -37,13 +38,14 @@ format: $(READY) ## put the code into shape
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-bench: setup ## storage, windows, frames, joins, views and placement against their peers, which are installed for it
+bench: setup ## storage, windows, frames, joins, views, queries and placement against their peers, which are installed for it
 	$(BIN)/python -m pip install --quiet --no-build-isolation --constraint constraints.txt --editable '.[exact,peers]'
 	$(BIN)/windrow bench storage
 	$(BIN)/windrow bench windows
 	$(BIN)/windrow bench frames
 	$(BIN)/windrow bench joins
 	$(BIN)/windrow bench views
+	$(BIN)/windrow bench queries
 	$(BIN)/windrow bench placement
 
 setup: java $(READY) ## the virtual environment, and Java if there is none
