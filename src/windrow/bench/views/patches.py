@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 
 from windrow.bench.report import Measurement
@@ -12,40 +11,38 @@ from windrow.bench.views.survey import ANYWHERE, LATEST, PATCH, REBUILD, Batches
 from windrow.bench.windows_race import Result
 from windrow.bench.windows_report import Line, Ratio, Table
 
-MILLION = 10**6
-LATEST_GAIN, ANYWHERE_GAIN, PTF_25_GAIN = 35.0, 8.0, 25.0
+GAINS = {LATEST: (35.0, 180.0), ANYWHERE: (8.0, 40.0)}
+"""Of batches into the larger survey, and into the largest."""
+PTF_25_GAIN = 25.0
 GROWTH = 6.0
-LARGE = {"10⁴ cells of the latest nights into 10⁷": 180.0, "10⁴ cells anywhere into 10⁷": 40.0}
 GAIN = Ratio("rebuild / batch", REBUILD, PATCH)
 ABOUT = (
     "Processor time of whole batches: the batch with its view, stored and published, and a full refresh of the view. "
     "The targets are of kernels alone. Results without a state, which come with the first batch that touches them, "
     "are computed from their partners."
 )
-TOO_LARGE = "not in a run of minutes"
 
 
 def measure_ptf5(bench: ViewsBench) -> Iterator[Table | Measurement]:
-    """Batches of the latest nights and from anywhere, into a small and a large survey."""
+    """Batches of the latest nights and from anywhere, into surveys of three sizes."""
     scale, lines = bench.scale, dict[tuple[str, int], Line]()
-    for size in (scale.few, scale.many):
+    for size in (scale.few, scale.many, scale.most):
         for where in (LATEST, ANYWHERE):
             lines[where, size] = _line(bench, "PTF5", where, size)
     yield Table("ptf5", f"PTF-5, batches of {scale.batch:,} cells", ABOUT, tuple(lines.values()), (GAIN,))
-    for where, target in ((LATEST, LATEST_GAIN), (ANYWHERE, ANYWHERE_GAIN)):
-        yield _gain("ptf5", f"{scale.batch:,} cells, {where}, into {scale.many:,}", lines[where, scale.many], target)
-    for what, target in LARGE.items():
-        yield Measurement("ptf5", what, math.nan, "×", target, detail=TOO_LARGE)
-    small, large = (lines[LATEST, size].result.seconds[PATCH] for size in (scale.few, scale.many))
-    what = f"growth of the batch from {scale.few:,} to {scale.many:,} cells"
+    for where, targets in GAINS.items():
+        for size, target in zip((scale.many, scale.most), targets, strict=True):
+            yield _gain("ptf5", f"{scale.batch:,} cells, {where}, into {size:,}", lines[where, size], target)
+    small, large = (lines[LATEST, size].result.seconds[PATCH] for size in (scale.few, scale.most))
+    what = f"growth of the batch from {scale.few:,} to {scale.most:,} cells"
     yield Measurement("ptf5", what, large / small, "×", GROWTH, "at most", f"{duration(small)} to {duration(large)}")
 
 
 def measure_ptf25(bench: ViewsBench) -> Iterator[Table | Measurement]:
-    """The latest nights into the large survey, where all of time is near."""
-    line = _line(bench, "PTF25", LATEST, bench.scale.many)
+    """The latest nights into the largest survey, where all of time is near."""
+    line = _line(bench, "PTF25", LATEST, bench.scale.most)
     yield Table("ptf25", f"PTF-25, batches of {bench.scale.batch:,} cells", ABOUT, (line,), (GAIN,))
-    what = f"{bench.scale.batch:,} cells, {LATEST}, into {bench.scale.many:,}"
+    what = f"{bench.scale.batch:,} cells, {LATEST}, into {bench.scale.most:,}"
     yield _gain("ptf25", what, line, PTF_25_GAIN)
 
 

@@ -18,6 +18,8 @@ class ViewsScale:
     """Cells of the smaller survey."""
     many: int
     """Cells of the larger one."""
+    most: int
+    """Cells of the largest one, into which some batches go."""
     batch: int
     """Cells of a batch."""
     rounds: int
@@ -38,6 +40,7 @@ class ViewsScale:
 FULL = ViewsScale(
     few=100_000,
     many=1_000_000,
+    most=10_000_000,
     batch=10_000,
     rounds=3,
     changes=12_000,
@@ -50,6 +53,7 @@ FULL = ViewsScale(
 QUICK = ViewsScale(
     few=4_000,
     many=12_000,
+    most=24_000,
     batch=300,
     rounds=2,
     changes=1_200,
