@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from windrow.aggregates.aggregate import Aggregate
 from windrow.aggregates.bands import BandNeighbours
-from windrow.aggregates.state_layout import Layout, state_layout
-from windrow.aggregates.state_rule import State
-from windrow.aggregates.state_runs import Runs
+from windrow.aggregates.states.layout import Layout, state_layout
+from windrow.aggregates.states.rule import State
+from windrow.aggregates.states.runs import Runs
 from windrow.aggregates.windows import PLACES, Column
 from windrow.errors import DataError
 from windrow.kernels.sparse.places import Bands

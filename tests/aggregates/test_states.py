@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 import window_oracle as oracle
 from windrow.aggregates.registry import DEFINITIONS
-from windrow.aggregates.state_rule import State
-from windrow.aggregates.states import for_types
+from windrow.aggregates.states.rule import State
+from windrow.aggregates.states.sums import for_types
 from windrow.errors import DataError
 from windrow.model.types import TYPES
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from windrow.aggregates.state_layout import Layout
+from windrow.aggregates.states.layout import Layout
 from windrow.kernels.sparse.matching import found_in, match_cells
 from windrow.kernels.sparse.order import coordinate_order
 from windrow.model.box import Box

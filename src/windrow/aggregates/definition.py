@@ -26,7 +26,7 @@ from windrow.kernels.contract.ranks import RankRule
 from windrow.model.types import DataType
 
 if TYPE_CHECKING:
-    from windrow.aggregates.state_rule import StateRule
+    from windrow.aggregates.states.rule import StateRule
 
 Array = npt.NDArray[Any]
 Mask = npt.NDArray[np.bool_]

@@ -12,8 +12,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from windrow.aggregates.state_layout import Layout
-from windrow.aggregates.state_rule import State
+from windrow.aggregates.states.layout import Layout
+from windrow.aggregates.states.rule import State
 from windrow.execution.engine import Engine
 from windrow.kernels.sparse.matching import match_cells
 from windrow.model.schema import Schema

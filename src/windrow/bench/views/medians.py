@@ -8,8 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from windrow.aggregates.aggregate import parse_aggregate
-from windrow.aggregates.state_layout import Layout, state_layout
-from windrow.aggregates.state_rule import State
+from windrow.aggregates.states.layout import Layout, state_layout
+from windrow.aggregates.states.rule import State
 from windrow.aggregates.windows import Column
 from windrow.bench.report import Measurement
 from windrow.bench.timing import duration

@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 import numpy as np
 import pyarrow as pa
 
-from windrow.aggregates.state_layout import PAIRS
-from windrow.aggregates.state_rule import State
+from windrow.aggregates.states.layout import PAIRS
+from windrow.aggregates.states.rule import State
 from windrow.execution.nodes import Here
 from windrow.storage.cells import coordinates
 from windrow.storage.chunks.cache import ChunkCache

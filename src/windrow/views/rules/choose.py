@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import cast
 
-from windrow.aggregates.state_layout import Layout
+from windrow.aggregates.states.layout import Layout
 from windrow.execution.engine import Engine
 from windrow.operations.join.build import is_by_cell
 from windrow.plan.bound import Bound, BoundJoined, BoundTotals, makes_pairs

@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pyarrow as pa
 
-from windrow.aggregates.state_layout import Layout
-from windrow.aggregates.state_rule import State
+from windrow.aggregates.states.layout import Layout
+from windrow.aggregates.states.rule import State
 from windrow.execution.executor import Job
 from windrow.kernels.sparse.matching import match_cells
 from windrow.model.box import Box

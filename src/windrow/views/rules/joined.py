@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pyarrow as pa
 
-from windrow.aggregates.state_rule import State
+from windrow.aggregates.states.rule import State
 from windrow.kernels.sparse.matching import found_in, match_cells
 from windrow.operations.join.sources import JoinedCells
 from windrow.plan.bound import BoundJoined

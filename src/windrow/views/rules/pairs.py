@@ -17,9 +17,9 @@ import pyarrow as pa
 
 from windrow.aggregates.aggregate import Aggregate
 from windrow.aggregates.bands import BandNeighbours
-from windrow.aggregates.state_layout import ROWS, Layout, state_layout
-from windrow.aggregates.state_rule import State
-from windrow.aggregates.state_runs import Runs
+from windrow.aggregates.states.layout import ROWS, Layout, state_layout
+from windrow.aggregates.states.rule import State
+from windrow.aggregates.states.runs import Runs
 from windrow.aggregates.windows import PLACES, Column
 from windrow.execution.engine import Engine
 from windrow.execution.executor import Job

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from windrow.aggregates.state_layout import PAIRS, ROWS, Layout
+from windrow.aggregates.states.layout import PAIRS, ROWS, Layout
 from windrow.execution.engine import Engine
 from windrow.expressions.types import check
 from windrow.kernels.sparse.matching import found_in

@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from windrow.aggregates.state_layout import Layout, state_layout
-from windrow.aggregates.state_rule import State
+from windrow.aggregates.states.layout import Layout, state_layout
+from windrow.aggregates.states.rule import State
 from windrow.aggregates.windows import PLACES, Column
 from windrow.execution.engine import Engine
 from windrow.kernels.sparse.matching import match_cells

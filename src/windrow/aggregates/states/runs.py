@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from windrow.aggregates.bands import BandNeighbours
-from windrow.aggregates.state_rows import Array, Int64Array, Mask, Ranges, Rows, State, values_there
+from windrow.aggregates.states.rows import Array, Int64Array, Mask, Ranges, Rows, State, values_there
 from windrow.kernels.sparse.bands import list_bands, present_before
 from windrow.kernels.sparse.places import Block, walk
 

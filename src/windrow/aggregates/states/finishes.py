@@ -7,8 +7,8 @@ from collections.abc import Mapping
 import numpy as np
 
 from windrow.aggregates.bounded import Bounded, Float64Array
-from windrow.aggregates.state_rule import Int64Array, Mask
-from windrow.aggregates.states import SUM_LIMIT, FinishSums, SumRule, Sums, Term
+from windrow.aggregates.states.rule import Int64Array, Mask
+from windrow.aggregates.states.sums import SUM_LIMIT, FinishSums, SumRule, Sums, Term
 
 X, Y = (1,), (0, 1)
 XX, XXX, XXXX = (2,), (3,), (4,)

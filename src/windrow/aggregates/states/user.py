@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from windrow.aggregates.extreme_states import blanked
-from windrow.aggregates.state_rule import COUNT, Array, Finished, Mask, Rows, State, StateRule, counted, values_there
+from windrow.aggregates.states.extremes import blanked
+from windrow.aggregates.states.rule import COUNT, Array, Finished, Mask, Rows, State, StateRule, counted, values_there
 from windrow.errors import DataError
 from windrow.kernels.user.groups import GroupLoops, group_loops, run_loop, state_fields
 from windrow.kernels.user.windows import StateFunctions

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from windrow.aggregates.extreme_states import blanked
-from windrow.aggregates.state_rule import COUNT, Array, Finished, Mask, Rows, State, StateRule, values_there, writable
+from windrow.aggregates.states.extremes import blanked
+from windrow.aggregates.states.rule import COUNT, Array, Finished, Mask, Rows, State, StateRule, values_there, writable
 from windrow.errors import DataError
 from windrow.kernels.contract.outcomes import prepared
 from windrow.kernels.contract.ranks import RankRule

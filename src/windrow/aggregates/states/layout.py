@@ -38,8 +38,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from windrow.aggregates.aggregate import Aggregate
-from windrow.aggregates.state_rule import COUNT, Array, Finished, Int64Array, Mask, State
-from windrow.aggregates.state_units import (
+from windrow.aggregates.states.rule import COUNT, Array, Finished, Int64Array, Mask, State
+from windrow.aggregates.states.units import (
     PREFIX,
     RECOMPUTED,
     Grouping,

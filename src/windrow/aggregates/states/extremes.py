@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from windrow.aggregates.state_rule import (
+from windrow.aggregates.states.rule import (
     COUNT,
     Array,
     Finished,

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 from windrow.aggregates.aggregate import Aggregate
-from windrow.aggregates.state_rule import COUNT, Array, Int64Array, Rows, State, StateRule
-from windrow.aggregates.states import CountRule, SumRule, for_types
+from windrow.aggregates.states.rule import COUNT, Array, Int64Array, Rows, State, StateRule
+from windrow.aggregates.states.sums import CountRule, SumRule, for_types
 from windrow.aggregates.windows import PLACES, Column
 from windrow.model.types import TYPES, DataType
 
 if TYPE_CHECKING:
-    from windrow.aggregates.state_runs import RunRows, Runs
+    from windrow.aggregates.states.runs import RunRows, Runs
 
 PREFIX = "__windrow_"
 PATCHED, RECOMPUTED = "patched", "recomputed"
@@ -72,13 +72,13 @@ def state_rule(aggregate: Aggregate, types: Mapping[str, DataType]) -> StateRule
     definition = aggregate.definition
     found = [types[name] for name in aggregate.attributes]
     if definition.ranks is not None:
-        from windrow.aggregates.order_states import BracketRule
+        from windrow.aggregates.states.order import BracketRule
 
         return BracketRule(definition.ranks, aggregate.fraction)
     if aggregate.user is not None:
         if not aggregate.user.exact_remove:
             return None
-        from windrow.aggregates.user_states import user_rule
+        from windrow.aggregates.states.user import user_rule
 
         return user_rule(aggregate.user.functions, aggregate.user.result, found[0])
     return for_types(definition.state, found)

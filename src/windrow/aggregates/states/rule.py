@@ -8,7 +8,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from windrow.aggregates.state_rows import Array, Groups, Int64Array, Mask, Rows, State, values_there, writable
+from windrow.aggregates.states.rows import Array, Groups, Int64Array, Mask, Rows, State, values_there, writable
 from windrow.errors import DataError
 from windrow.model.types import DataType
 
