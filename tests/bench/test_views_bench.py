@@ -25,7 +25,6 @@ TINY = ViewsScale(
     batch=20,
     rounds=1,
     changes=30,
-    values=4_000,
     field=(6, 5, 40),
     days=14,
     span=2,
@@ -64,13 +63,13 @@ def test_courses_compare_the_last_batches_with_early_ones(tmp_path: Path) -> Non
 
 
 def test_a_run(tmp_path: Path) -> None:
-    chosen = ["ptf5", "medians", "batches", "dense", "days", "answers", "reads"]
+    chosen = ["kernels", "ptf5", "medians", "batches", "dense", "days", "answers", "reads"]
     report = views.run_at(TINY, tmp_path, chosen, lambda _: None)
     assert {table.section for table in report.tables} == set(chosen)
     for table in report.tables:
         assert all(took >= 0 for line in table.lines for took in line.result.seconds.values())
     held = json.loads((tmp_path / "report.json").read_text(encoding="utf-8"))
-    assert len(held["rows"]) == 5 + 1 + 3 + 4 + 3 + 17 + 2
+    assert len(held["rows"]) == 5 + 5 + 1 + 3 + 4 + 3 + 17 + 2
     assert not [path for path in tmp_path.iterdir() if path.name.startswith("windrow-bench-")]
 
 

@@ -282,7 +282,7 @@ def _states() -> Iterator[Job]:
     """What views keep of groups: sums, extremes and order statistics."""
     from windrow.kernels.states.brackets import Brackets, Moving, enter_values, leave_values
     from windrow.kernels.states.extremes import find_largest, find_smallest
-    from windrow.kernels.states.sums import count_groups, fold_products, fold_values, fold_whole
+    from windrow.kernels.states.sums import count_groups, fold_products, fold_values, fold_whole, join_groups
 
     ends, there = np.arange(0, SIDE + 1, 2), np.ones(SIDE, bool)
     starts, stops = ends[None, :-1].copy(), ends[None, 1:].copy()
@@ -299,6 +299,8 @@ def _states() -> Iterator[Job]:
         count_groups(there, starts, stops, whole())
         fold_values(values, there, starts, stops, room, infinities)
         fold_products(values, values, np.array([1, 1]), there, starts, stops, room, infinities)
+        parts, boundless = tuple(np.ones(len(ends) - 1) for _ in room), (whole(), whole())
+        join_groups(parts, parts, boundless, boundless, 1.0, whole() > 0, room, infinities)
         for dtype in ("int64", "uint64"):
             fold_whole(np.ones(SIDE, dtype), there, starts, stops, whole(), whole())
 

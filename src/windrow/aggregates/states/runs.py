@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -27,7 +28,14 @@ class Runs:
     @property
     def sizes(self) -> Int64Array:
         """How many rows each group has."""
-        return self.neighbours.counts[self.numbers]
+        return self.neighbours.counts if self.one_each else self.neighbours.counts[self.numbers]
+
+    @cached_property
+    def one_each(self) -> bool:
+        """Whether the groups are the neighbourhoods, in their order."""
+        return len(self.numbers) == self.neighbours.bands.cells and bool(
+            (self.numbers == np.arange(len(self.numbers))).all()
+        )
 
     def rows(self, arguments: tuple[Array, ...], present: Mask | None) -> RunRows:
         """The groups with the values of their cells."""
@@ -73,6 +81,8 @@ class RunRows:
 
     def spread(self, state: State) -> State:
         """What is known of neighbourhoods, for each group."""
+        if self.runs.one_each:
+            return state
         return {name: part[self.runs.numbers] for name, part in state.items()}
 
     def listed(self) -> Rows:

@@ -32,6 +32,7 @@ SUM_LIMIT = 1e-13
 """The error of a sum, of the sum of absolute values, from which on it is computed anew."""
 PARTS = ("high", "low", "error", "size", "drift")
 """What is kept of a sum of floats, besides its infinities."""
+INFINITIES = ("plus", "minus")
 
 
 def for_types(rule: StateRule | None, types: Sequence[DataType]) -> StateRule | None:
@@ -91,6 +92,8 @@ class Sums(NamedTuple):
         """The sum as a double; opposite infinities make none."""
         with np.errstate(invalid="ignore", over="ignore"):
             found = self.value.high + self.value.low
+        if not self.plus.any() and not self.minus.any():
+            return found
         found = np.where(self.plus > 0, np.inf, found)
         found = np.where(self.minus > 0, -np.inf, found)
         return np.where((self.plus > 0) & (self.minus > 0), np.nan, found)
@@ -132,7 +135,7 @@ class SumRule(StateRule):
                 sums[:, begin:end], infinities[:, begin:end] = some, boundless
         state: dict[str, Array] = {COUNT: rows.count_there(there)}
         for term, found in zip(self.terms, room, strict=True):
-            named = zip((*PARTS, "plus", "minus"), (*found[0], *found[1]), strict=True)
+            named = zip((*PARTS, *INFINITIES), (*found[0], *found[1]), strict=True)
             state |= {_name(term, part): values for part, values in named}
         return state
 
@@ -211,27 +214,18 @@ def _lifted(term: Term, reals: Sequence[Float64Array], there: Mask) -> dict[str,
 
 
 def _joined(term: Term, one: State, other: State, sign: int, emptied: Mask) -> dict[str, Array]:
-    with np.errstate(invalid="ignore", over="ignore"):
-        mine, theirs = _number(term, one), _number(term, other)
-        value = mine.plus(theirs) if sign > 0 else mine.minus(theirs)
-        sizes = one[_name(term, "size")], other[_name(term, "size")]
-        size = sizes[0] + sign * sizes[1]
-        drift = one[_name(term, "drift")] + other[_name(term, "drift")]
-        drift += np.where((sizes[0] == 0) | (sizes[1] == 0), 0.0, 2.0**-52 * (sizes[0] + sizes[1]))
-        # What went beyond doubles once is not known any more, even after it has left.
-        lost = ~np.isfinite(value.high) | ~np.isfinite(size)
-        error = np.where(lost, np.inf, value.error)
-    parts = {
-        "high": np.where(lost, 0.0, value.high),
-        "low": np.where(lost, 0.0, value.low),
-        "error": error,
-        "size": np.where(lost, 0.0, size),
-        "drift": np.where(lost, np.inf, drift),
-        "plus": one[_name(term, "plus")] + sign * other[_name(term, "plus")],
-        "minus": one[_name(term, "minus")] + sign * other[_name(term, "minus")],
-    }
-    # A group without values is as new: nothing that came and went leaves a trace.
-    return {_name(term, name): np.where(emptied, values.dtype.type(0), values) for name, values in parts.items()}
+    from windrow.kernels.states.sums import join_groups
+
+    kept = [_parts(term, state, PARTS) for state in (one, other)]
+    boundless = [_parts(term, state, INFINITIES) for state in (one, other)]
+    sums, infinities = np.empty((len(PARTS), len(emptied))), np.empty((len(INFINITIES), len(emptied)), np.int64)
+    join_groups(*kept, *boundless, float(sign), emptied, sums, infinities)
+    named = zip((*PARTS, *INFINITIES), (*sums, *infinities), strict=True)
+    return {_name(term, part): values for part, values in named}
+
+
+def _parts(term: Term, state: State, parts: Sequence[str]) -> tuple[Array, ...]:
+    return tuple(writable(state[_name(term, part)]) for part in parts)
 
 
 def _number(term: Term, state: State) -> Bounded:
@@ -240,8 +234,8 @@ def _number(term: Term, state: State) -> Bounded:
 
 def _sums(term: Term, state: State) -> Sums:
     with np.errstate(invalid="ignore"):
-        size = np.maximum(state[_name(term, "size")] - state[_name(term, "drift")], 0.0)
-    size = np.where(np.isnan(size), 0.0, size)
+        # Of what is not known, whose size and drift are infinite, nothing is certain.
+        size = np.fmax(state[_name(term, "size")] - state[_name(term, "drift")], 0.0)
     return Sums(_number(term, state), size, state[_name(term, "plus")], state[_name(term, "minus")])
 
 

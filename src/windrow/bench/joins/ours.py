@@ -5,7 +5,7 @@ The kernels are those of queries over stored arrays; sections that read from the
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,7 @@ from windrow.kernels.sparse.bands import Bands, Reduction, count_bands, reduce_s
 from windrow.kernels.sparse.keys import KeySpace, key_space, unique_keys
 from windrow.kernels.sparse.sorting import sort_keys
 from windrow.model.box import Box
+from windrow.model.offset_runs import KeyRuns
 from windrow.model.shape import Shape
 
 Array = npt.NDArray[Any]
@@ -30,7 +31,7 @@ def neighbours(columns: Mapping[str, Int64Array], shape: Shape, values: Array | 
     runs = shape.bind(tuple(columns), box).key_runs()
     coordinates = list(columns.values())
     searched = [coordinates[axis] for axis in runs.axes]
-    space = _space(box, runs.axes, runs.leading, runs.first, runs.last)
+    space = space_of(box, runs)
     ordered, order = sort_keys(space.keys(searched), space.bits)
     first, last = space.differences(runs.leading, runs.first, runs.last)
     if len(runs.axes) < len(coordinates):
@@ -40,11 +41,12 @@ def neighbours(columns: Mapping[str, Int64Array], shape: Shape, values: Array | 
     return found.scattered(order)
 
 
-def _space(box: Box, axes: Sequence[int], leading: Int64Array, first: Int64Array, last: Int64Array) -> KeySpace:
-    lows = [*leading.min(axis=0).tolist(), int(first.min())]
-    highs = [*leading.max(axis=0).tolist(), int(last.max())]
+def space_of(box: Box, runs: KeyRuns) -> KeySpace:
+    """Keys for the cells of a box, with room for a shape around them."""
+    lows = [*runs.leading.min(axis=0).tolist(), int(runs.first.min())]
+    highs = [*runs.leading.max(axis=0).tolist(), int(runs.last.max())]
     before, after = [max(0, -low) for low in lows], [max(0, high) for high in highs]
-    space = key_space([box.lo[axis] for axis in axes], [box.hi[axis] for axis in axes], before, after)
+    space = key_space([box.lo[axis] for axis in runs.axes], [box.hi[axis] for axis in runs.axes], before, after)
     assert space is not None, "the benchmark's arrays fit into 62 bits"
     return space
 

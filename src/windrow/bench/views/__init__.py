@@ -11,13 +11,14 @@ from windrow.bench.views.answers import measure_answers
 from windrow.bench.views.batches import measure_batches
 from windrow.bench.views.daily import measure_days, measure_nights
 from windrow.bench.views.dense import measure_dense
-from windrow.bench.views.medians import measure_medians
+from windrow.bench.views.kernels import measure_kernels, measure_medians
 from windrow.bench.views.patches import measure_ptf5, measure_ptf25
 from windrow.bench.views.reads import measure_reads
 from windrow.bench.views.scale import FULL, PEERS, QUICK, ViewsBench, ViewsScale
 from windrow.bench.windows_report import WindowsReport
 
 SECTIONS: dict[str, Callable[[ViewsBench], Found]] = {
+    "kernels": measure_kernels,
     "ptf5": measure_ptf5,
     "ptf25": measure_ptf25,
     "medians": measure_medians,

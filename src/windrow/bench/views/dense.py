@@ -31,7 +31,9 @@ def growing_field(database: Database, shape: tuple[int, int, int], stored: int) 
     values, _ = temperature_field(*shape)
     schema = TemperatureSource(*shape).schema
     *places, days = schema.dimensions
-    array = database.create("T", replace(schema, dimensions=(*places, replace(days, hi=None))))
+    # In the chunks that windrow gives an array that grows: those of the sample are meant for one that does not.
+    dimensions = (*(replace(place, chunk=None) for place in places), replace(days, hi=None, chunk=None))
+    array = database.create("T", replace(schema, dimensions=dimensions))
     array.write({"t": np.ascontiguousarray(values[:, :, :stored])})
     return array, values
 
@@ -47,7 +49,7 @@ def measure_dense(bench: ViewsBench) -> Iterator[Table | Measurement]:
             (f"{aggregate}, a box of {'×'.join(map(str, BOX))} changed", _line(aggregate, boxes, rebuild), BOX_GAIN)
         )
     named = tuple(replace(line, case=what) for what, line, _ in lines)
-    about = f"Trailing {WIDTH}. Processor time of whole batches with storage, and of a full refresh."
+    about = f"Trailing {WIDTH}. Processor time of whole batches with storage; anew is computing and storing the view."
     title = f"Views over a field of {lon}×{lat}×{days}"
     yield Table("dense", title, about, named, (Ratio("rebuild / batch", REBUILD, PATCH),))
     for what, line, target in lines:
@@ -85,4 +87,5 @@ def _measure(bench: ViewsBench, aggregate: str) -> tuple[float, float, float]:
         checked = view.check()
         if not checked.ok:
             raise DataError("a patched view is not what its query gives", got=str(checked))
-        return slices, boxes, best([lambda: view.refresh(full=True)] * rounds)
+        made = iter(range(rounds))
+        return slices, boxes, best([lambda: database.create_view(f"W{next(made)}", asked)] * rounds)

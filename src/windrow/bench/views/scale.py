@@ -24,9 +24,7 @@ class ViewsScale:
     """Cells of a batch."""
     rounds: int
     changes: int
-    """Values that leave and come in the section of medians."""
-    values: int
-    """Values that its medians are of."""
+    """Values that are replaced in the section of medians."""
     field: tuple[int, int, int]
     """Longitudes, latitudes and days of the dense field."""
     days: int
@@ -44,7 +42,6 @@ FULL = ViewsScale(
     batch=10_000,
     rounds=3,
     changes=12_000,
-    values=1_000_000,
     field=(288, 145, 366),
     days=365,
     span=30,
@@ -57,7 +54,6 @@ QUICK = ViewsScale(
     batch=300,
     rounds=2,
     changes=1_200,
-    values=100_000,
     field=(36, 19, 90),
     days=32,
     span=10,

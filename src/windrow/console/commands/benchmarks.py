@@ -69,7 +69,7 @@ BENCHMARKS = (
         "views",
         "Views: batches against rebuilding, against batches without views, against DuckDB, and a year of days.",
         "Two minutes: shows that all of it runs, not how fast it is.",
-        ("ptf5", "ptf25", "medians", "batches", "dense", "days", "nights", "answers", "reads"),
+        ("kernels", "ptf5", "ptf25", "medians", "batches", "dense", "days", "nights", "answers", "reads"),
     ),
     Benchmark(
         "queries",

@@ -152,6 +152,44 @@ def _join(whole: Sum, more: float, rest: float, off: float, length: float) -> Su
     return 0.0, 0.0, np.inf, 0.0, np.inf
 
 
+Parts = tuple[Array, Array, Array, Array, Array]
+"""What is kept of the sums of groups: highs, lows, errors, sizes, drifts."""
+Both = tuple[Array, Array]
+"""How many values of each group are infinite, above and below."""
+
+
+@kernel
+def join_groups(
+    one: Parts, other: Parts, own: Both, theirs: Both, sign: float, emptied: Array, sums: Array, infinities: Array
+) -> None:
+    """States of groups with those of others added, or taken out where ``sign`` is -1.
+
+    A group without values is as new: nothing that came and went leaves a trace.
+    """
+    for group in range(len(emptied)):
+        if emptied[group]:
+            _keep(group, (0.0, 0.0, 0.0, 0.0, 0.0), sums)
+            infinities[0, group] = infinities[1, group] = 0
+            continue
+        high, low, size = one[0][group], one[1][group], one[3][group]
+        more, rest, length = sign * other[0][group], sign * other[1][group], other[3][group]
+        error = one[2][group] + other[2][group]
+        drift = one[4][group] + other[4][group]
+        total, lost = _two_sum(high, more)
+        if not (high == 0.0 and low == 0.0) and not (more == 0.0 and rest == 0.0):
+            error += HALF_UNIT * (abs(high) + abs(more))
+        if size != 0.0 and length != 0.0:
+            drift += UNIT * (size + length)
+        high, low = _two_sum(total, lost + (low + rest))
+        size += sign * length
+        if not (np.isfinite(high) and np.isfinite(size)):
+            # What went beyond doubles once is not known any more, even after it has left.
+            high, low, error, size, drift = 0.0, 0.0, np.inf, 0.0, np.inf
+        _keep(group, (high, low, error, size, drift), sums)
+        infinities[0, group] = own[0][group] + np.int64(sign) * theirs[0][group]
+        infinities[1, group] = own[1][group] + np.int64(sign) * theirs[1][group]
+
+
 @inner
 def _keep(group: int, whole: Sum, sums: Array) -> None:
     for part in range(5):

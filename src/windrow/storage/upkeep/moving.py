@@ -6,6 +6,7 @@ of chunks that have no live cell left in the parts that go, for they may have so
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
@@ -21,6 +22,9 @@ from windrow.storage.upkeep.working_parts import indexes_of, mark_rows, told_of
 
 if TYPE_CHECKING:
     from windrow.storage.working import WorkingArray
+
+LARGER = 0.25
+"""How much larger than others a part may become before it is divided."""
 
 Source = tuple[Part, Int64Array]
 """A part, and those of its live rows that are moved."""
@@ -78,8 +82,10 @@ def _write(bench: Bench, sources: Sequence[Source]) -> list[Part]:
     if not keys.is_sorted():
         table = table.take(pa.array(keys.order()))
     stored = sum(part.bytes * len(rows) / max(1, part.cells) for part, rows in sources)
-    pieces = max(1, round(stored / PART_BYTES))  # of one size, instead of full ones and a short one
-    writer = PartWriter(working.path, working.schema, PART_BYTES if pieces == 1 else int(stored / pieces))
+    # Of one size, instead of full ones and a short one, which every fold of a full part would leave behind.
+    pieces = max(1, math.ceil(stored / PART_BYTES - LARGER))
+    most = 2 * PART_BYTES if pieces == 1 else int(1.1 * stored / pieces)
+    writer = PartWriter(working.path, working.schema, most)
     try:
         writer.append(table)
         parts = writer.close()

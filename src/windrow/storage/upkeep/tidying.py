@@ -2,7 +2,7 @@
 
 *Base parts* follow one another in the order of chunks; *runs* of later cells lie over them. A base part is folded
 (written anew with the live cells that lie over it) when these or its dead rows are a quarter of it, or when the vectors
-written for it have cost as much as itself. Six runs of one size become one.
+written for it have cost as much as itself. Six runs of one size become one, and so do two of which little is left.
 """
 
 from __future__ import annotations
@@ -26,6 +26,9 @@ SHARE = 0.25
 
 TIER = 6
 """So many runs of one size, in powers of this number, become one."""
+
+LEFT = 0.1
+"""Of a run's rows, how few may be alive before what is left of it goes with that of others: folds take the rest."""
 
 MOST_CELLS = 4_000_000
 """What is moved at once, in this process; larger runs stay as they are until a compaction."""
@@ -117,7 +120,9 @@ def merge_runs(bench: Bench) -> None:
     for part in bench.working.parts.values():
         if part.run and part.live:
             runs.setdefault(part.run, []).append(part)
-    chosen = _runs_to_merge({run: sum(part.live for part in parts) for run, parts in runs.items()})
+    live = {run: sum(part.live for part in parts) for run, parts in runs.items()}
+    spent = [run for run, parts in runs.items() if live[run] < LEFT * sum(part.cells for part in parts)]
+    chosen = _runs_to_merge(live) or (spent if len(spent) > 1 else [])
     if not chosen:
         return
     try:
