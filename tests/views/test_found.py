@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
+import windrow as wr
 from windrow.errors import SchemaError
+from windrow.model.box import Box
+from windrow.views.reads import remember
 
 from .checking import Watched
 
@@ -136,3 +142,20 @@ def test_a_view_of_a_grand_total_cannot_be_joined(watched: Watched) -> None:
     ):
         with pytest.raises(SchemaError):
             watched.database.query(text).compute()
+
+
+def test_tasks_of_one_batch_read_beside_one_another(tmp_path: Path) -> None:
+    """What is kept of reads was gone through while another task added to it."""
+    with wr.connect(tmp_path / "w", engine="local", progress=False) as database:
+        array = database.create("A", "<v: int64> [i=0:9999:10]", sparse=True)
+        array.insert({"i": list(range(0, 10000, 7)), "v": list(range(0, 10000, 7))})
+        snapshot = remember(array._snapshot())
+        boxes = [Box((lo,), (lo + 9,)) for lo in range(0, 10000, 10)]
+        interval = sys.getswitchinterval()
+        sys.setswitchinterval(1e-6)
+        try:
+            with ThreadPoolExecutor(8) as pool:
+                tables = list(pool.map(snapshot.read, boxes))
+        finally:
+            sys.setswitchinterval(interval)
+    assert sum(table.num_rows for table in tables) == len(range(0, 10000, 7))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterable
 from dataclasses import dataclass, field, fields
 from typing import Any
@@ -21,6 +22,8 @@ class RememberedSnapshot(SparseSnapshot):
     """A version of which what was read is kept: views with one shape read the same cells. A copy remembers nothing."""
 
     _read: dict[Any, pa.Table] = field(default_factory=dict, init=False, compare=False, repr=False)
+    _keeping: Any = field(default_factory=threading.Lock, init=False, compare=False, repr=False)
+    """Tasks of one job read beside one another."""
 
     def read(
         self,
@@ -34,8 +37,9 @@ class RememberedSnapshot(SparseSnapshot):
         found = self._read.get(key)
         if found is None:
             found = super().read(box, names, threads, chunks)
-            if sum(table.nbytes for table in self._read.values()) + found.nbytes <= MOST_BYTES:
-                self._read[key] = found
+            with self._keeping:
+                if sum(table.nbytes for table in self._read.values()) + found.nbytes <= MOST_BYTES:
+                    self._read[key] = found
         return found
 
     def __reduce__(self) -> tuple[Any, ...]:
