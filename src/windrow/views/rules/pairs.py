@@ -44,6 +44,9 @@ Int64Array = npt.NDArray[np.int64]
 LITTLE_CELLS = 10 * READ_CELLS
 """What is read in one go without asking whether less would do."""
 
+TASK_CELLS = 300_000
+"""What a task costs whatever it reads, in cells: chunks are looked for, and row groups opened that others open too."""
+
 PAIR_BYTES = 200
 """What a listed pair takes with its values, for deciding where work runs."""
 
@@ -115,7 +118,7 @@ class PairFinder:
         numbers = cluster_numbers(parted if narrow else at, self.left.grid, 4 * engine.local.workers)
         clusters = [np.flatnonzero(numbers == number) for number in range(int(numbers.max()) + 1)]
         apart = sum(held.cells_decoded(_around([column[rows] for column in at])) for rows in clusters)
-        return clusters if spark or whole > apart + READ_CELLS * len(clusters) else together
+        return clusters if spark or whole > apart + TASK_CELLS * len(clusters) else together
 
     def _narrow_axes(self, held: JoinReader) -> set[int]:
         """The left dimensions along which partners are no further away than a chunk is long."""
