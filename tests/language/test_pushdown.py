@@ -14,7 +14,7 @@ import pytest
 from icechunk.store import IcechunkStore
 
 import windrow as wr
-from windrow.storage import parts
+from windrow.storage import part_writing
 
 Connect = Callable[..., Any]
 
@@ -174,7 +174,7 @@ def test_about_a_hundredth_of_a_sparse_array_is_read(
     connect: Connect, reads: Reads, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A quarter of a million cells in 40 × 40 chunks, five of them to a row group."""
-    monkeypatch.setattr(parts, "GROUP_CELLS", 800)
+    monkeypatch.setattr(part_writing, "GROUP_CELLS", 800)
     database = connect(workers=2)
     fill(database.create("S", "<v: int32> [x=1:4000:100, y=1:4000:100]", sparse=True), 250_000)
     for text in PART_OF_SPARSE:

@@ -32,7 +32,7 @@ from windrow.execution.local import LocalExecutor
 from windrow.kernels.folds import select
 from windrow.operations.query.fused import cell_groups
 from windrow.operations.query.run import fold_regrid
-from windrow.storage import parts
+from windrow.storage import part_writing
 
 
 class SparseProblem(Problem):
@@ -117,8 +117,8 @@ def database(tmp_path_factory: pytest.TempPathFactory) -> Iterator[wr.Database]:
 @pytest.fixture(autouse=True)
 def _small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     """Several row groups and parts of a few cells."""
-    monkeypatch.setattr(parts, "GROUP_CELLS", 4)
-    monkeypatch.setattr(parts, "PART_BYTES", 2000)
+    monkeypatch.setattr(part_writing, "GROUP_CELLS", 4)
+    monkeypatch.setattr(part_writing, "PART_BYTES", 2000)
 
 
 def check(database: wr.Database, problem: SparseProblem, path: str = "fused") -> None:
@@ -243,8 +243,8 @@ def test_many_regrids(database: wr.Database, problem: RegridProblem) -> None:
 
 
 def test_several_quantiles_in_one_pass(database: wr.Database, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(parts, "GROUP_CELLS", 1000)
-    monkeypatch.setattr(parts, "PART_BYTES", 20_000)
+    monkeypatch.setattr(part_writing, "GROUP_CELLS", 1000)
+    monkeypatch.setattr(part_writing, "PART_BYTES", 20_000)
     array = database.create("Q", "<v: int32> [x=0:99:10, y=0:99:10]", sparse=True)
     places = np.random.default_rng(2).permutation(10_000)[:6_000]
     array.insert(pa.table({"x": places // 100, "y": places % 100, "v": (places * 7919 % 1000).astype(np.int32)}))

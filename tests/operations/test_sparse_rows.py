@@ -17,7 +17,7 @@ from operations.test_sparse_paths import SparseProblem, problems
 from operations.totals_oracle import Cell
 from windrow.operations.query.bound_query import CellsQuery
 from windrow.operations.query.fused.sparse_rows import SparseRows, share_parts
-from windrow.storage import parts
+from windrow.storage import part_writing
 
 OUTPUTS: dict[str, Any] = {
     "f": lambda cell: cell["f"],
@@ -49,8 +49,8 @@ def database(tmp_path_factory: pytest.TempPathFactory) -> Iterator[wr.Database]:
 
 @pytest.fixture(autouse=True)
 def _small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(parts, "GROUP_CELLS", 4)
-    monkeypatch.setattr(parts, "PART_BYTES", 2000)
+    monkeypatch.setattr(part_writing, "GROUP_CELLS", 4)
+    monkeypatch.setattr(part_writing, "PART_BYTES", 2000)
 
 
 def expected_rows(problem: SparseProblem, outputs: list[str], array: wr.Array) -> list[tuple[Any, ...]]:
@@ -131,8 +131,8 @@ def test_read_gives_coordinate_order_and_a_query_stored_order(database: wr.Datab
 
 def test_results_that_do_not_fit_are_refused(database: wr.Database, monkeypatch: pytest.MonkeyPatch) -> None:
     array = database.create("M", "<v: float64> [x=0:99999]", sparse=True)
-    monkeypatch.setattr(parts, "GROUP_CELLS", 65_536)
-    monkeypatch.setattr(parts, "PART_BYTES", 2**23)
+    monkeypatch.setattr(part_writing, "GROUP_CELLS", 65_536)
+    monkeypatch.setattr(part_writing, "PART_BYTES", 2**23)
     array.insert(pa.table({"x": np.arange(100_000), "v": np.random.default_rng(1).random(100_000)}))
     monkeypatch.setattr(database.engine, "memory", 2**20)
     with pytest.raises(wr.MemoryLimitError, match="the result needs about"):

@@ -18,11 +18,12 @@ from windrow.errors import CorruptionError
 from windrow.model.box import Box
 from windrow.model.notation import parse_schema
 from windrow.model.schema import CHUNK_COLUMN
-from windrow.storage import parts
+from windrow.storage import part_writing
 from windrow.storage.cells import to_stored
 from windrow.storage.checksums import footer_checksum
 from windrow.storage.footers import read_footer
-from windrow.storage.parts import GROUP_CELLS, PartReader, PartWriter
+from windrow.storage.part_writing import GROUP_CELLS, PartWriter
+from windrow.storage.parts import PartReader
 from windrow.storage.records import Part
 
 SCHEMA = parse_schema("<v: int64> [x=0:*:1000]", sparse=True)[1].with_chunks()
@@ -101,7 +102,7 @@ def test_a_chunk_larger_than_a_row_group_is_split(tmp_path: Path) -> None:
 
 
 def test_much_becomes_several_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(parts, "PART_BYTES", 100_000)
+    monkeypatch.setattr(part_writing, "PART_BYTES", 100_000)
     written = write(tmp_path, stored(0, 400_000))
     assert len(written) > 1
     assert [value for part in written for value in read(tmp_path, part)] == list(range(400_000))

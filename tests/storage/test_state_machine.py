@@ -137,7 +137,7 @@ STEPS = (
 CLEARING = (
     "windrow.storage.upkeep.sealing._discard",
     "windrow.storage.sparse.SparseStore.discard",
-    "windrow.storage.parts.PartWriter.abandon",
+    "windrow.storage.part_writing.PartWriter.abandon",
 )
 
 

@@ -16,7 +16,7 @@ from windrow.operations.sparse import insert
 from windrow.operations.sparse import patch as patching
 from windrow.storage import catalog, transaction
 from windrow.storage.dense.store import DenseStore
-from windrow.storage.parts import PartWriter
+from windrow.storage.part_writing import PartWriter
 from windrow.storage.sparse import SparseStore
 from windrow.storage.transaction import Transaction
 from windrow.views import maintain

@@ -20,7 +20,7 @@ from windrow.bench.report import Bound, Measurement
 from windrow.model.schema import CHUNK_COLUMN
 from windrow.storage.cells import to_stored
 from windrow.storage.encoding import part_options, varied_attributes
-from windrow.storage.parts import GROUP_CELLS
+from windrow.storage.part_writing import GROUP_CELLS
 from windrow.storage.places import directory_bytes
 
 SCHEMA = "<mag: float32, flux: float32> [time=1:153064:112, ra=1:100000:100, dec=1:50000:50]"

@@ -16,7 +16,8 @@ from windrow.model.box import Box
 from windrow.model.schema import CHUNK_COLUMN, Schema
 from windrow.operations.dense.sources import assigned
 from windrow.storage.cells import CellKeys, conform_cells, coordinates, from_stored, to_stored
-from windrow.storage.parts import PartReader, PartWriter
+from windrow.storage.part_writing import PartWriter
+from windrow.storage.parts import PartReader
 from windrow.storage.records import Int64Array, Part
 from windrow.storage.upkeep.working_parts import add_run, mark_rows
 from windrow.storage.working import WorkingArray

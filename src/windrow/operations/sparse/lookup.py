@@ -13,7 +13,8 @@ import numpy.typing as npt
 from windrow.execution.executor import Executor, Job
 from windrow.storage.cells import coordinates
 from windrow.storage.chunks.index import row_starts
-from windrow.storage.parts import GROUP_CELLS, PartReader
+from windrow.storage.part_writing import GROUP_CELLS
+from windrow.storage.parts import PartReader
 from windrow.storage.records import ChunkStatistics, Int64Array, Part
 from windrow.storage.upkeep.working_parts import indexes_of, mark_rows
 from windrow.storage.working import WorkingArray

@@ -13,7 +13,8 @@ from windrow.errors import DataError, DuplicateError
 from windrow.model.box import Box
 from windrow.model.schema import Schema
 from windrow.storage.cells import CellKeys, conform_cells, coordinates, from_stored, to_stored
-from windrow.storage.parts import PartReader, PartWriter
+from windrow.storage.part_writing import PartWriter
+from windrow.storage.parts import PartReader
 from windrow.storage.records import Part
 
 Duplicates = Literal["error", "last", "keep"]

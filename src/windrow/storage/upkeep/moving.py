@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from windrow.storage.cells import CellKeys, coordinates
 from windrow.storage.chunks.index import newest_changes
-from windrow.storage.parts import PART_BYTES, PartWriter
+from windrow.storage.part_writing import PART_BYTES, PartWriter
 from windrow.storage.records import ChunkStatistics, Int64Array, Part
 from windrow.storage.upkeep.working_parts import indexes_of, mark_rows, told_of
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from windrow.storage.delta.log import Entry
 from windrow.storage.delta.vectors import write_vectors
 from windrow.storage.failures import store_failures
-from windrow.storage.parts import PART_BYTES
+from windrow.storage.part_writing import PART_BYTES
 from windrow.storage.records import Part
 from windrow.storage.sparse import SparseStore
 from windrow.storage.upkeep.moving import Bench, are_known, keep_changes, move_rows

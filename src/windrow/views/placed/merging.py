@@ -21,7 +21,7 @@ from windrow.operations.query.run import source_of
 from windrow.plan.bound import Bound, BoundHeld
 from windrow.storage.cells import CellKeys, cell_fields, coordinates, to_stored
 from windrow.storage.chunks.cache import ChunkCache
-from windrow.storage.parts import PartWriter
+from windrow.storage.part_writing import PartWriter
 from windrow.storage.records import Int64Array, Part
 from windrow.storage.staged import ChunkChange
 from windrow.views.changes import net_tables

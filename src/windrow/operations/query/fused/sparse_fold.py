@@ -26,7 +26,7 @@ from windrow.operations.query.fused.states import State
 from windrow.operations.query.scans import StoredCells
 from windrow.plan.bound import NamedAggregates
 from windrow.storage.cells import cell_fields
-from windrow.storage.parts import GROUP_CELLS
+from windrow.storage.part_writing import GROUP_CELLS
 from windrow.storage.records import Part
 
 Array = npt.NDArray[Any]

@@ -22,7 +22,7 @@ from windrow.operations.query.fused.folding import ALL_THERE
 from windrow.operations.query.fused.pipeline import output_type
 from windrow.operations.query.fused.sparse_fold import PartTask, SparseFold, tile_of
 from windrow.storage.cells import cell_fields
-from windrow.storage.parts import GROUP_CELLS
+from windrow.storage.part_writing import GROUP_CELLS
 
 Array = npt.NDArray[Any]
 Int64Array = npt.NDArray[np.int64]

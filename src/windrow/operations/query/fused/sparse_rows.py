@@ -28,7 +28,7 @@ from windrow.operations.query.cellwise import COPIES, evaluate_on, needed_column
 from windrow.operations.query.fused.pipeline import Pipeline, pipeline_of
 from windrow.operations.query.scans import StoredCells
 from windrow.storage.cells import CellKeys, cell_fields, coordinates, from_stored, in_stored_order
-from windrow.storage.parts import GROUP_CELLS
+from windrow.storage.part_writing import GROUP_CELLS
 from windrow.storage.records import Part
 
 Array = npt.NDArray[Any]
