@@ -67,9 +67,10 @@ def test_a_change_beside_ones_own_batch_is_refused_at_once(
         for change in beside.values():
             with pytest.raises(ConflictError, match="batch of this process"):
                 change()
-        with patient.batch() as other, pytest.raises(ConflictError, match="Commit the batch first"):
+        with patient.batch() as other:
             other.create("N", "<a: int64> [i=1:2]")
-            other.append("D", np.ones(1))
+            with pytest.raises(ConflictError, match="Commit the batch first"):
+                other.append("D", np.ones(1))
     assert sparse.read().to_pydict()["x"] == [1, 2, 3, 5]
     assert dense.shape == (4,)
     beside["insert"]()

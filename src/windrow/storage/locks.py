@@ -35,7 +35,7 @@ _given_back: set[str] = set()
 """Tokens of locks that this process has let go of and that could not be deleted yet."""
 
 _taken_by: dict[str, threading.Thread] = {}
-"""Tokens of this process's locks, and the threads that took them; a thread itself, for its number may be given again."""
+"""Tokens of this process's locks, and the threads that took them: these themselves, for numbers are given again."""
 
 
 class HeldHereError(ConflictError):
