@@ -151,6 +151,7 @@ class Problem:
     chunks: str = "small"
     sides: str = "sparse"
     text: bool = False
+    min_count: int = 0
     ndim: int = 2
     seed: int = 0
 
@@ -186,6 +187,10 @@ RULES = (
             )
         ),
     ),
+    # Only groups have a least number of values.
+    Rule(("min_count", "grouping"), lambda min_count, grouping: not min_count or grouping in ("all", "some")),
+    Rule(("min_count", "measures"), lambda min_count, measures: not min_count or measures != "none"),
+    Rule(("min_count", "kind"), lambda min_count, kind: not min_count or kind != "anti"),
     # Under anti there is no right side left to speak of.
     Rule(("kind", "place"), lambda kind, place: kind != "anti" or place == "on"),
 )
@@ -236,7 +241,8 @@ class Asked:
             return f"select L.m * R.c as f, R.x as g {source}"
         items = [f"{one.text('L', 'R')} as {one.name}" for one in MEASURES[problem.measures]]
         groups = ", ".join(f"L.{name}" for name in self.group_names)
-        return f"select {', '.join(items)} {source}" + (f" group by {groups}" if groups else "")
+        least = f" min count {problem.min_count}" if problem.min_count else ""
+        return f"select {', '.join(items)} {source}" + (f" group by {groups}{least}" if groups else "")
 
     def python(self) -> Any:
         problem = self.problem
@@ -251,6 +257,7 @@ class Asked:
             where=CONDITIONS[problem.condition].text("left", "right") or None,
             how="left" if problem.kind.startswith("left") else "inner",
             nearest=nearest,
+            min_count=problem.min_count,
         )
         if problem.grouping == "pairs":
             return joined.select(f="left.m * right.c", g="right.x")
@@ -312,9 +319,8 @@ class Asked:
             assert set(found) == set(groups), self
             for key, group in groups.items():
                 for name, measure in measures.items():
-                    same(
-                        found[key][name], group.result(name, measure), measure, group.values.get(name, []), (key, name)
-                    )
+                    wanted = group.result(name, measure, problem.min_count)
+                    same(found[key][name], wanted, measure, group.values.get(name, []), (key, name))
 
     def _check_anti(self, result: Any, joined: oracle.Joined) -> None:
         names = [dimension.name for dimension in self.left_held.dimensions]

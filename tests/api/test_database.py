@@ -83,6 +83,17 @@ def test_what_cannot_be_connected(tmp_path: Path, options: dict[str, object]) ->
     assert not (tmp_path / "w").exists()
 
 
+@pytest.mark.parametrize("catalog", ["http://foo", "no address", "sqlite:////nowhere/at/all/catalog.sqlite"])
+def test_a_catalog_that_cannot_be_opened_leaves_nothing(tmp_path: Path, catalog: str) -> None:
+    with pytest.raises(StoreError):
+        wr.connect(tmp_path / "new" / "w3", catalog=catalog)
+    assert list(tmp_path.iterdir()) == []
+    (tmp_path / "there").mkdir()
+    with pytest.raises(StoreError):
+        wr.connect(tmp_path / "there", catalog=catalog)
+    assert [path.name for path in tmp_path.rglob("*")] == ["there"]
+
+
 def test_small_work_never_starts_spark(tmp_path: Path) -> None:
     program = """
 import sys, numpy as np, windrow as wr

@@ -218,6 +218,13 @@ class TestFiles:
             local.import_file(save("b", field(4).rename(lat="latitude")), "T")
         holds(local.array("T"), field(1, 2, 3))
 
+    def test_a_label_that_is_not_there_is_told_plainly_with_the_file(self, local: wr.Database, save: Any) -> None:
+        local.import_file(save("a", field(1)), "T", grow="time")
+        with pytest.raises(UnknownNameError, match=r"no such label in lat, got 20\.0\. .*30\.0") as caught:
+            local.import_file(save("b", field(2, lat=[60.0, 20.0, 0.0])), "T")
+        assert str(caught.value).startswith("file /")
+        assert "np." not in str(caught.value)
+
     def test_a_file_without_the_variables_is_refused(self, local: wr.Database, save: Any) -> None:
         local.import_file(save("a", field(1, 2, 3)), "T", grow="time")
         path = save("humidity", field(4).rename(t="q"))

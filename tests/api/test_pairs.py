@@ -203,6 +203,23 @@ def test_weights_may_be_expressions_of_labels(local: Any) -> None:
     ds = xr.Dataset({"t": (("lat", "lon"), values)}, {"lat": lat})
     accessed = ds.windrow.window(lat=wr.between(0, 2), lon=wr.between(0, 1)).wavg("t", "cos(radians(lat))")
     assert accessed.values[0, 0] == pytest.approx(known)
+    window = ds.windrow.window(lat=wr.between(0, 2), lon=wr.between(0, 1))
+    xr.testing.assert_identical(window.avg("t", weight="cos(radians(lat))"), accessed)
+    alone = ds["t"].windrow.window(lat=wr.between(0, 2), lon=wr.between(0, 1))
+    xr.testing.assert_identical(alone.avg(weight=np.cos(np.radians(ds.lat))), accessed)
+    xr.testing.assert_identical(alone.avg(), window.avg("t"))
+
+
+def test_a_second_array_is_matched_by_its_coordinates() -> None:
+    values = xr.DataArray([1.0, 2.0, 4.0], dims="x", coords={"x": [3, 2, 1]}, name="v")
+    weights = xr.DataArray([1.0, 2.0, 3.0], dims="x", coords={"x": [1, 2, 3]})
+    window = values.windrow.window(x=wr.corner(2))
+    wanted = [(3 + 4) / 5, (4 + 4) / 3, 4.0]
+    assert window.avg(weight=weights).values.tolist() == pytest.approx(wanted)
+    assert window.avg(weight=weights[::-1].drop_vars("x")).values.tolist() == pytest.approx(wanted)
+    for other in ([0, 1, 2], [1, 1, 2]):
+        with pytest.raises(wr.SchemaError, match="does not fit the cells"):
+            window.avg(weight=weights.assign_coords(x=other))
 
 
 def test_shapes_are_those_of_pandas() -> None:
@@ -245,6 +262,7 @@ def test_averages_of_large_whole_numbers_are_floats(kind: str, method: str) -> N
     [
         (lambda: wr.sliding(np.zeros(3), "corr", 2), "takes two arrays"),
         (lambda: wr.sliding(np.zeros(3), "max", 2, second=np.zeros(3)), "takes one array"),
+        (lambda: wr.sliding(np.zeros(3), "wavg", 2, second=np.zeros(2)), "as large as the first.*(2,)"),
         (lambda: wr.framed(np.zeros(3), "corr", lo=[0], hi=[1]), "takes two vectors"),
         (lambda: wr.Aggregate("corr", "a"), "corr takes two arguments"),
         (lambda: wr.Aggregate("max", "a", second="b"), "max takes one argument"),

@@ -99,6 +99,7 @@ select count(*) from A neighbours Lp(3, 2.5) on (x, y), time between '-200 days'
 select count(*) from A neighbours S step 2
 select max(a) from A neighbors S@3 on (i, j), k any, excluding self
 select avg(distance('arcsec')) from G similarity join H on G.m < H.m with shape Sky('10 arcsec') on (ra, dec) group by G.ra, G.dec
+select sum(A.m * B.m) as s from A left similarity join B with shape L1(1) where A.m > 0 group by A.i, A.j min count 2 having s > 3 order by s
 select * from A anti similarity join B on cell(B.time) = cell(A.time) and A.m > B.m with shape reflected(S) where m > 3
 select distance() as d from A left similarity join B with shape L2(5) nearest 3 by abs(A.m - B.m) similarity join C with shape Linf(1) mutual nearest by A.m - C.m into D
 select nearest, anti.mutual from A anti similarity join mutual with shape shape

@@ -184,6 +184,10 @@ QUERIES: list[tuple[str, Plan]] = [
         ),
     ),
     (
+        "select max(B.b) as m from A similarity join B with shape L1(1) group by A.i min count 2",
+        GroupBy(SimilarityJoin(A, Scan("B"), L1(1)), (Column("i", "A"),), (Measure("m", "max", e("B.b")),), 2),
+    ),
+    (
         "select * from A left similarity join (select B where b > 1) X with shape L2(1.5) similarity join C"
         " on C.i = X.i with shape L1(0)",
         SimilarityJoin(

@@ -37,6 +37,21 @@ def test_what_fails_for_some_pairs_is_an_error_and_nothing_is_written(local: Any
     assert local.array("A").version == 1
 
 
+def test_a_least_number_of_values_belongs_to_groups_of_pairs(local: Any) -> None:
+    array = filled(local, [1, 2, 3])
+    joined = array.join(array, wr.L1(1), min_count=3)
+    assert joined.agg(n=wr.count()).compute()["n"].to_pylist() == [None, 3, None]
+    for ask in (
+        lambda: joined.select(),
+        lambda: joined.groupby().agg(n=wr.count()),
+        lambda: array.join(array, wr.L1(1), min_count=-1).agg(n=wr.count()),
+        lambda: array.join(array, wr.L1(1), how="anti", min_count=2).agg(n=wr.count()).compute(),
+        lambda: local.query("select count(*) from A group by i min count 2").compute(),
+    ):
+        with pytest.raises(wr.SchemaError, match=r"min.count"):
+            ask()
+
+
 def test_where_all_values_are_missing_there_are_pairs_and_no_results(local: Any) -> None:
     filled(local, [None, None, None])
     found = local.query(f"select sum(R.m) as s, count(R.m) as k, count(*) as n {PAIRS} with shape L1(1) group by L.i")

@@ -219,3 +219,69 @@ class TestDense(StorageContract):
         assert array.version == 0
         array.write(np.ones(10))
         assert array.version == 1
+
+
+class TestNamedValuesInAMapping:
+    """DataArrays in a dict are matched by the names of their dimensions, as a Dataset is."""
+
+    SQUARE = xr.DataArray([[1.0, 2.0], [3.0, 4.0]], dims=("y", "x"))
+
+    def test_dimensions_are_put_in_order(self, local: wr.Database) -> None:
+        array = local.create("H", "<v: float64> [x=1:2, y=1:2]")
+        array.write({"v": self.SQUARE})
+        assert array.read()["v"].values.tolist() == [[1.0, 3.0], [2.0, 4.0]]
+        array.write({"v": self.SQUARE.variable * 2})
+        assert array.read()["v"].values.tolist() == [[2.0, 6.0], [4.0, 8.0]]
+        with pytest.raises(DataError, match="x, y"):
+            array.write({"v": self.SQUARE.rename(y="z")})
+
+    def test_append_puts_them_in_order_too(self, local: wr.Database) -> None:
+        array = local.create("H", "<v: float64> [x=1:*, y=1:2]")
+        array.append({"v": self.SQUARE})
+        array.append({"v": self.SQUARE[:, :1]})
+        assert array.read()["v"].values.tolist() == [[1.0, 3.0], [2.0, 4.0], [1.0, 3.0]]
+
+    def test_coordinates_say_where_they_go(self, local: wr.Database) -> None:
+        array = local.create("H", "<v: float64, k: int32> [x=1:4, y=1:2]", labels={"x": [10.0, 20.0, 30.0, 40.0]})
+        piece = self.SQUARE.assign_coords(x=[30.0, 20.0])
+        array.write({"v": piece, "k": [[1, 2], [3, 4]]})
+        assert array.read()["v"].values[1:3].tolist() == [[2.0, 4.0], [1.0, 3.0]]
+        assert array.read()["k"].values[1:3].tolist() == [[3, 4], [1, 2]]
+        with pytest.raises(DataError, match="coordinates"):
+            array.write({"v": piece, "k": piece.assign_coords(x=[20.0, 30.0]).astype(int)})
+        with pytest.raises(DataError, match="2 dimensions"):
+            array.write({"v": piece, "k": [1, 2]})
+        with pytest.raises(DataError, match="masked"):
+            array.write({"v": piece, "k": np.ma.masked_equal([[1, 2], [3, 4]], 2)})
+        with pytest.raises(DataError, match="a Dataset"):
+            array.write({"v": piece.to_dataset(name="v")})
+
+
+class TestNewSlicesNeedValues:
+    """Cells that come into being have a value of every attribute that cannot be missing: none is made up."""
+
+    SCHEMA = "<v: float64, k: int64, m: int64 null> [time=1:*, x=1:2]"
+
+    @pytest.mark.parametrize("days", [[1, 2], [3, 5], [4]], ids=["first", "late", "next"])
+    def test_a_dataset_without_them_is_refused(self, local: wr.Database, days: list[int]) -> None:
+        array = local.create("H", self.SCHEMA)
+        if days[0] != 1:
+            first = [np.datetime64("2012-01-02"), np.datetime64("2012-01-03")]
+            array.append({"v": np.ones((2, 2)), "k": np.ones((2, 2), int)}, labels=first)
+        version = array.version
+        times = [np.datetime64("2012-01-01", "ns") + np.timedelta64(day, "D") for day in days]
+        late = xr.Dataset({"v": (("time", "x"), np.ones((len(days), 2)))}, coords={"time": times})
+        with pytest.raises(DataError, match="attribute k"):
+            array.write(late)
+        assert array.version == version
+        array.write(late.assign(k=late.v.astype(int)))
+        assert not array.read()["m__valid"].values.any()
+
+    def test_so_is_an_append_without_them(self, local: wr.Database) -> None:
+        array = local.create("H", self.SCHEMA)
+        with pytest.raises(DataError, match="attribute k") as caught:
+            array.append({"v": np.ones((1, 2)), "m": np.ones((1, 2), int)})
+        assert "null" in str(caught.value)
+        array.append({"v": np.ones((1, 2)), "k": np.full((1, 2), 7)})
+        array.write({"v": np.zeros((1, 2))}, at=(1, 1))
+        assert array.read()["k"].values.tolist() == [[7, 7]]

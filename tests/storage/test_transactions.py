@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 
 import numpy as np
@@ -37,6 +39,64 @@ def test_a_second_writer_is_told_who_writes(
         assert impatient.array("D").shape == (3,)
     impatient.array("D").append(np.ones(1))
     assert local.array("D").shape == (6,)
+
+
+def test_a_change_beside_ones_own_batch_is_refused_at_once(
+    local: wr.Database, connect: Callable[..., wr.Database], arrays: tuple[wr.Array, wr.Array]
+) -> None:
+    """It would wait for itself: with a lock_timeout of years this test would not end."""
+    dense, sparse = arrays
+    patient = connect(lock_timeout=1e8)
+    query = patient.query("select v + 1 as v from S")
+    beside: dict[str, Callable[[], object]] = {
+        "insert": lambda: patient.array("S").insert({"x": [4], "v": [40]}),
+        "drop": lambda: patient.drop("S"),
+        "store": lambda: query.store("S"),
+        "view": lambda: patient.create_view("V", query),
+    }
+    patient.query("begin 'n1'")
+    patient.query("insert into S values (3: 30)")
+    for change in beside.values():
+        with pytest.raises(ConflictError, match="batch of this process") as caught:
+            change()
+        assert "Commit" in str(caught.value)
+    patient.query("commit")
+    with patient.batch() as batch:
+        batch.append("D", np.ones(1))
+        batch.insert("S", {"x": [5], "v": [50]})
+        for change in beside.values():
+            with pytest.raises(ConflictError, match="batch of this process"):
+                change()
+        with patient.batch() as other:
+            other.create("N", "<a: int64> [i=1:2]")
+            with pytest.raises(ConflictError, match="Commit the batch first"):
+                other.append("D", np.ones(1))
+    assert sparse.read().to_pydict()["x"] == [1, 2, 3, 5]
+    assert dense.shape == (4,)
+    beside["insert"]()
+
+
+def test_threads_of_one_process_wait_for_each_other(
+    local: wr.Database, connect: Callable[..., wr.Database], arrays: tuple[wr.Array, wr.Array]
+) -> None:
+    other, taken, tried = connect(lock_timeout=60), threading.Event(), threading.Event()
+
+    def write_slowly() -> None:
+        with other.batch() as batch:
+            batch.insert("S", {"x": [3], "v": [30]})
+            taken.set()
+            tried.wait(60)
+
+    with ThreadPoolExecutor(2) as pool:
+        slow = pool.submit(write_slowly)
+        assert taken.wait(60)
+        with pytest.raises(ConflictError, match="another process"):
+            connect(lock_timeout=0).array("S").insert({"x": [4], "v": [40]})
+        waiting = pool.submit(lambda: connect(lock_timeout=60).array("S").insert({"x": [4], "v": [40]}))
+        tried.set()
+        slow.result(60)
+        waiting.result(60)
+    assert local.array("S").read().to_pydict()["x"] == [1, 2, 3, 4]
 
 
 def test_stores_that_ran_ahead_are_brought_back(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any
 
@@ -102,7 +102,8 @@ def _partner(make: Maker, kind: str = "inner", **options: Any) -> Partnered:
 
 def _joined(make: Maker, kind: str, where: Said | None = None, **options: Any) -> Step:
     by = make.one_of([("i", "j"), ("i", "j"), ("i",), ("j",), ()])
-    return Coupled(make.input("S"), (_partner(make, kind, **options),), by, make.taken("S"), where=where)
+    joined = Coupled(make.input("S"), (_partner(make, kind, **options),), by, make.taken("S"), where=where)
+    return replace(joined, min_count=int(make.one_of([0, 0, 2])) if by else 0)
 
 
 def _pairs(make: Maker) -> Step:

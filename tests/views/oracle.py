@@ -418,6 +418,7 @@ class Coupled:
     taken: tuple[Taken, ...] = ()
     columns: Mapping[str, Said] | None = None
     where: Said | None = None
+    min_count: int = 0
 
     @property
     def is_anti(self) -> bool:
@@ -434,7 +435,8 @@ class Coupled:
         text = f"select {items} from {_operand(self.left)} L"
         text += "".join(one.text(alias) for one, alias in zip(self.partners, "RQ", strict=False))
         text += "" if self.where is None else f" where {self.where.text('L', last)}"
-        return text + (f" group by {', '.join(f'L.{name}' for name in self.by)}" if self.by else "")
+        text += f" group by {', '.join(f'L.{name}' for name in self.by)}" if self.by else ""
+        return text + (f" min count {self.min_count}" if self.min_count else "")
 
     def of(self, arrays: Arrays) -> Answer:
         left = self.left.of(arrays).held
@@ -448,7 +450,7 @@ class Coupled:
         measures = {one.name: one.measure() for one in self.taken}
         groups = join_oracle.grouped(joined, [(0, name) for name in self.by], measures)
         known = {dimension.name: dimension for dimension in left.dimensions}
-        return _answer(tuple(known[name] for name in self.by), groups, measures)
+        return _answer(tuple(known[name] for name in self.by), groups, measures, self.min_count)
 
     def _pairs(self, joined: Joined, columns: Mapping[str, Said]) -> Answer:
         names = [[dimension.name for dimension in side.dimensions] for side in joined.sides]

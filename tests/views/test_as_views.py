@@ -148,6 +148,10 @@ ONE_EACH = {
     "dense": Problem(sides="dense sparse", measures="kinds", shape="wrap", seed=8),
     "total": Problem(grouping="none", measures="variances", seed=9),
     "twins": Problem(sides="twins", measures="pairs", shape="excluding self", seed=10),
+    "few": Problem(min_count=2, measures="sums", shape="L1", seed=12),
+    "few around": Problem(min_count=2, kind="left", measures="counts", sides="sparse itself", text=True, seed=13),
+    "few in groups": Problem(min_count=2, grouping="some", measures="pairs", shape="L1", seed=14),
+    "few of ranks": Problem(min_count=2, grouping="some", kind="left", measures="ranks", text=True, seed=15),
     "where": Problem(kind="left", place="where", condition="left", measures="one sum", seed=11),
 }
 

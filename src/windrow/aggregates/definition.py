@@ -133,6 +133,8 @@ class Definition:
     """The aggregates of a part of the cells that ``join`` needs."""
     join: Join | None = None
     state: StateRule | None = None
+    weighted: str | None = None
+    """The aggregate of two arguments that it becomes if it is asked for with weights."""
     synonyms: tuple[str, ...] = ()
     spark: tuple[str, ...] = ()
     """What Spark SQL calls the same, computed well in the frames that Spark has."""

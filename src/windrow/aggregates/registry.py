@@ -124,6 +124,7 @@ _SHOWN = (
         parts=("count", "avg"),
         join=moments.join_average,
         state=finishes.AVERAGED,
+        weighted="wavg",
         spark=("avg", "mean"),
         in_spark="avg({0})",
     ),

@@ -114,6 +114,15 @@ def _of_dataset(definition: Definition) -> Callable[..., xr.DataArray]:
             return self.one(Aggregate(definition.name, variable, second=second))
 
         return _named(of_two, definition)
+    if definition.weighted is not None:
+        weighted = definition.weighted
+
+        def of_weights(self: DatasetWindow, variable: str | None = None, weight: str | None = None) -> xr.DataArray:
+            if weight is None:
+                return self.one(Aggregate(definition.name, variable))
+            return self.one(Aggregate(weighted, variable, second=weight))
+
+        return _named(of_weights, definition)
 
     def method(self: DatasetWindow, variable: str | None = None, parameter: float | None = None) -> xr.DataArray:
         return self.one(Aggregate(definition.name, variable, parameter))
@@ -128,6 +137,15 @@ def _of_array(definition: Definition) -> Callable[..., xr.DataArray]:
             return self.one(Aggregate(definition.name, "x", second="y"), second)
 
         return _named(of_two, definition)
+    if definition.weighted is not None:
+        weighted = definition.weighted
+
+        def of_weights(self: DataArrayWindow, weight: xr.DataArray | None = None) -> xr.DataArray:
+            if weight is None:
+                return self.one(Aggregate(definition.name, "x"))
+            return self.one(Aggregate(weighted, "x", second="y"), weight)
+
+        return _named(of_weights, definition)
 
     def method(self: DataArrayWindow, parameter: float | None = None) -> xr.DataArray:
         return self.one(Aggregate(definition.name, "x", parameter))

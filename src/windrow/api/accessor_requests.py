@@ -148,11 +148,19 @@ def argument_names(data: xr.DataArray) -> tuple[str, str]:
 
 
 def _laid_out(other: xr.DataArray, data: xr.DataArray) -> xr.DataArray:
+    """The other variable over the same cells, matched by coordinates where both have some."""
+    what = f"{other.name} does not fit the cells of {data.name}"
     lacking = [str(name) for name in other.dims if name not in data.dims]
     if lacking or any(other.sizes[name] != data.sizes[name] for name in other.dims):
-        got = f"{dict(other.sizes)} beside {dict(data.sizes)}"
-        raise SchemaError(f"{other.name} does not fit the cells of {data.name}", got=got)
-    return other.broadcast_like(data).transpose(*data.dims)
+        raise SchemaError(what, got=f"{dict(other.sizes)} beside {dict(data.sizes)}")
+    for name in other.dims:
+        if name in other.indexes and name in data.indexes and not other.indexes[name].equals(data.indexes[name]):
+            theirs, ours = other.indexes[name], data.indexes[name]
+            if not theirs.is_unique or not ours.isin(theirs).all():
+                raise SchemaError(what, got=f"other coordinates along {name}", hint="Select the same cells of both")
+            other = other.isel({name: theirs.get_indexer(ours)})
+    # What xarray would align by itself it would also sort, and enlarge.
+    return other.drop_vars(other.coords).broadcast_like(data.drop_vars(data.coords)).transpose(*data.dims)
 
 
 def labels_of(data: xr.DataArray) -> tuple[tuple[str, Labels], ...]:

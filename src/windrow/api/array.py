@@ -236,8 +236,8 @@ class Array(Cells):
     ) -> Report:
         """Write a box of values into a dense array, its first cell at ``at`` (by default the array's first).
 
-        ``values`` is a mapping of attributes to ndarrays, one ndarray if there is one attribute, or an
-        xarray.Dataset or DataArray, which is placed by its own coordinates.
+        ``values`` is a mapping of attributes to ndarrays or DataArrays, one ndarray if there is one attribute, or an
+        xarray.Dataset or DataArray; xarray's are placed by the names of their dimensions and by their coordinates.
         """
         with self._writing(batch) as change:
             change.write(self._name, values, at, labels)

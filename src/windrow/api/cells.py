@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from windrow.model.schema import Schema
@@ -162,6 +163,7 @@ class Cells:
         where: str | Node | None = None,
         how: str = "inner",
         nearest: int | tuple[int, str] | str | None = None,
+        min_count: int = 0,
     ) -> Joined:
         """Each cell paired with the cells of another array, or of this one, in a shape around its place there.
 
@@ -172,8 +174,9 @@ class Cells:
         sides are called ``left`` and ``right``, and ``distance()`` is how far apart the two cells are. ``how`` is
         "inner", "left" to keep cells without a partner, or "anti" to keep these alone. ``nearest=3`` keeps the three
         nearest partners, ``nearest=(3, "abs(left.m - right.m)")`` those of the least difference, and
-        ``nearest="mutual"`` the pairs that are each other's nearest.
+        ``nearest="mutual"`` the pairs that are each other's nearest. ``min_count`` is the fewest present values that
+        give a result.
         """
         from windrow.api.joins import join
 
-        return join(self, other, shape, on, where, how, nearest)
+        return replace(join(self, other, shape, on, where, how, nearest), min_count=min_count)

@@ -60,6 +60,7 @@ class Joined:
     array: Cells
     plan: SimilarityJoin
     pinned: Pinned
+    min_count: int = 0
 
     def agg(self, **aggregates: Aggregate) -> Query:
         """Named aggregates over the partners of every left cell: ``.agg(n=wr.count(), s=wr.sum("left.m * right.m"))``.
@@ -81,6 +82,9 @@ class Joined:
         The result is a sparse array with the dimensions of both sides, for ``how="left"`` a table, and for
         ``how="anti"`` the left cells without partner.
         """
+        if self.min_count:
+            got = f"min_count={self.min_count}"
+            raise SchemaError("min_count belongs to aggregates of pairs", got=got, hint="Leave it out")
         if not columns:
             return self._query(self.plan)
         outputs = tuple(Output(name, _parsed(given, f"column {name}")) for name, given in columns.items())
@@ -102,7 +106,8 @@ class GroupedPairs:
 
     def agg(self, **aggregates: Aggregate) -> Query:
         """Named aggregates over each group of pairs: ``.groupby("i").agg(n=wr.count())``."""
-        return self.joined._query(GroupBy(self.joined.plan, self.dimensions, measures_of(aggregates)))
+        joined = self.joined
+        return joined._query(GroupBy(joined.plan, self.dimensions, measures_of(aggregates), joined.min_count))
 
     def __repr__(self) -> str:
         by = ", ".join(map(str, self.dimensions)) or "nothing"

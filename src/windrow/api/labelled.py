@@ -66,7 +66,7 @@ def _coordinates(schema: Schema, box: Box, labels: Mapping[str, Labels]) -> dict
 
 def opened(snapshot: DenseSnapshot, lease: Lease) -> xr.Dataset:
     """A whole dense array, whose values are read when they are used; until nobody can, the lease is held."""
-    store = open_store(snapshot.path, snapshot.pointer, snapshot.checksum)
+    store = open_store(snapshot.path, snapshot.pointer, snapshot.checksum, snapshot.title)
     weakref.finalize(store, Lease.__exit__, lease)  # which keeps the lease till then
     # Nanoseconds, xarray's default, would lose the years before 1678 and after 2262.
     times = xr.coders.CFDatetimeCoder(time_unit="us")

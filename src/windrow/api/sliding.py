@@ -137,7 +137,12 @@ def _second(values: Any, column: Column, aggregate: Aggregate) -> dict[str, Colu
     if values is None:
         return {}
     other, shape = np.asanyarray(values), column.values.shape
-    spread = np.broadcast_to(np.ma.getdata(other), shape)
+    try:
+        spread = np.broadcast_to(np.ma.getdata(other), shape)
+    except ValueError:
+        raise DataError(
+            "the second array must be as large as the first", got=f"shape {other.shape} beside {shape}"
+        ) from None
     if isinstance(other, np.ma.MaskedArray):  # broadcasting forgets masks
         spread = np.ma.MaskedArray(spread, np.broadcast_to(np.ma.getmaskarray(other), shape))
     return {"y": _column(spread)}

@@ -154,7 +154,10 @@ def fill(batch: Batch, opened: Opened, into: str) -> None:
         schema = batch.array(into).schema
         source = arranged(opened.grid, schema.dimension_names, f"file {opened.name}")
         _check_variables(source.schema, schema, opened)
-        batch.write(into, source)
+        try:
+            batch.write(into, source)
+        except (DataError, UnknownNameError) as error:
+            raise type(error)(f"file {opened.name}: {error.what}", got=error.got, hint=error.hint) from error
     else:
         batch.insert(into, opened.table)
 

@@ -270,7 +270,7 @@ def _grouped(plan: Plan, grouping: Clause | None, measures: tuple[Measure, ...])
     value: Grouping = () if grouping is None else grouping.value
     if grouping is None or isinstance(value, tuple):
         columns: tuple[GroupKey, ...] = value if isinstance(value, tuple) else ()
-        return GroupBy(plan, columns, measures)
+        return GroupBy(plan, columns, measures, 0 if grouping is None else grouping.min_count)
     if isinstance(value, WindowSpec):
         return Windowed(plan, value, measures, grouping.method, grouping.strategy, grouping.sweep)
     if isinstance(value, RegridSpec):

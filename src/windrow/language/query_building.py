@@ -217,7 +217,8 @@ class QueryBuilder(ExpressionBuilder, NeighbourhoodBuilder):
 
     @v_args(meta=True)
     def group_by(self, meta: Meta, children: list[Any]) -> Clause:
-        return Clause("group by", GROUPING, children[0], meta.start_pos)
+        least = children[1].value if children[1:] and children[1] is not None else 0
+        return Clause("group by", GROUPING, children[0], meta.start_pos, min_count=least)
 
     def groups(self, children: list[Any]) -> tuple[GroupKey, ...]:
         return tuple(children)

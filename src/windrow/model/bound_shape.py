@@ -126,10 +126,6 @@ class BoundShape:
         """The offsets that are not in ``other``, as runs; what either says of the cell itself is left aside."""
         return key_runs.difference(self, other)
 
-    def symmetric_difference(self, other: BoundShape) -> tuple[KeyRuns, KeyRuns]:
-        """The offsets in this shape alone, and those in ``other`` alone."""
-        return self.difference(other), other.difference(self)
-
     @property
     def searched(self) -> LabelledRange | None:
         """The range in label units along which key runs are searched, if there is one."""
@@ -176,10 +172,6 @@ class BoundShape:
     def partner_boxes(self, centres: Box, bounds: Box) -> list[Box]:
         """The same around centres that need not lie in the array, as when a join shifts them."""
         return [] if self.is_empty else self.reach.partner_boxes(centres, bounds)
-
-    def affected(self, box: Box, bounds: Box) -> Box:
-        """A box that holds the cells that have a neighbour in ``box``."""
-        return self.reflect().halo(box, bounds)
 
     def affected_boxes(self, box: Box, bounds: Box) -> list[Box]:
         """Disjoint boxes that hold the cells that have a neighbour in ``box``."""

@@ -176,14 +176,14 @@ class Labels:
             return int(positions[0])
         if len(positions):
             raise DataError("several cells have this label", got=label, hint="Give a range, or select by index")
-        raise UnknownNameError("no such label", got=repr(label), hint=self._nearest(lower))
+        raise UnknownNameError("no such label", got=_show_label(label), hint=self._nearest(lower))
 
     def nearest(self, wanted: object, period: int | float | None = None) -> int:
         """The position of the label nearest to a value, the first of two; labels may begin anew after a ``period``."""
         if self.kind == "string":
             raise DataError("text labels have no distances", got=repr(wanted), hint="Give the label itself")
         if not len(self):
-            raise UnknownNameError("no such label", got=repr(wanted), hint="There are no labels yet")
+            raise UnknownNameError("no such label", got=_show_label(wanted), hint="There are no labels yet")
         distance = np.abs(self._comparable.astype(np.float64) - float(self._interval(wanted)[0]))
         if period is not None:
             distance = np.minimum(distance % period, -distance % period)
@@ -316,3 +316,10 @@ def _shifted(values: Int64Array, offset: int) -> Int64Array:
     if offset >= 0:
         return np.where(values > bounds.max - offset, bounds.max, values + np.int64(offset))
     return np.where(values < bounds.min - offset, bounds.min, values + np.int64(offset))
+
+
+def _show_label(label: object) -> str:
+    """A label as a user would write it, though NumPy may hold it."""
+    if isinstance(label, np.datetime64):
+        return str(label)
+    return repr(label.item() if isinstance(label, np.generic) else label)

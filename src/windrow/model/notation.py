@@ -1,7 +1,7 @@
 """Schema strings, in the notations of the papers and of SciDB: text to schema, and back to one canonical form.
 
 ``A <a: float64> [i=1:10:5]``, ``create A [i=1:3, j=1:3] <double a, double b>`` (paper 002) and
-``A<r:int,s:int>[i=1,6,2;j=1,8,2]`` (paper 004) are all read; ``format_schema`` prints the first.
+``A<r:int,s:int>[i=1,6,2;j=1,8,2]`` (paper 004) are all read; ``str`` of a schema is as in the first.
 """
 
 from __future__ import annotations
@@ -48,26 +48,12 @@ def parse_schema(text: str, sparse: bool | None = None) -> tuple[str | None, Sch
     ``sparse=None`` leaves it to the text, where an array is dense unless called sparse.
 
     >>> name, schema = parse_schema("create array A<r:int,s:int>[i=1,6,2;j=1,8,2]")
-    >>> format_schema(name, schema)
-    'A <r: int64, s: int64> [i=1:6:2, j=1:8:2]'
+    >>> print(name, schema)
+    A <r: int64, s: int64> [i=1:6:2, j=1:8:2]
     """
     if not isinstance(text, str):
         raise SchemaError("a schema must be text", got=type(text).__name__, hint=_EXAMPLE)
     return _Parser(text).schema(sparse)
-
-
-def format_schema(name: str | None, schema: Schema) -> str:
-    """The canonical text of a schema; ``parse_schema`` gives the same name and schema back."""
-    words = ["sparse array"] if schema.sparse else []
-    if name is not None:
-        check_name(name, "an array")
-        if name.lower() in _HEADING and not schema.sparse:
-            words.append("array")
-        words.append(name)
-    if schema.attributes:
-        words.append("<" + ", ".join(map(str, schema.attributes)) + ">")
-    words.append("[" + ", ".join(map(str, schema.dimensions)) + "]")
-    return " ".join(words)
 
 
 class _Parser:

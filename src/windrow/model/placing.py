@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from windrow.errors import DataError, DuplicateError
+from windrow.errors import DataError, DuplicateError, UnknownNameError
 from windrow.model.labels import Labels
 
 Int64Array = npt.NDArray[np.int64]
@@ -101,7 +101,10 @@ def _find(side: Side, known: Labels, given: Labels, first: int | None) -> Placed
     _refuse_twins(side.name, given)
     targets = known.positions(given)
     if (targets == NONE).any():
-        known.find(given.values[int(np.argmin(targets))])  # says which label is nearest
+        try:
+            known.find(given.values[int(np.argmin(targets))])  # says which label is nearest
+        except UnknownNameError as error:
+            raise UnknownNameError(f"no such label in {side.name}", got=error.got, hint=error.hint) from None
     return Placed(_as_run(targets), side.extent)
 
 

@@ -10,7 +10,7 @@ from decimal import Decimal
 from typing import SupportsIndex, overload
 
 from windrow.errors import SchemaError, UnknownNameError, nearest
-from windrow.model.box import Box, hull
+from windrow.model.box import Box
 from windrow.model.halo import UNLIMITED, Reach, check_wrap, whole_number
 from windrow.model.schema import Schema
 
@@ -199,10 +199,6 @@ class Window:
         Cells that a step longer than the window leaves out between two positions are included.
         """
         return self.reach.halo_boxes(self.input_box(results, bounds), bounds)
-
-    def affected(self, cells: Box, bounds: Box) -> Box:
-        """The smallest box that holds the results whose window touches ``cells``."""
-        return hull(self.affected_boxes(cells, bounds)) or Box.at(bounds.lo, [0] * bounds.ndim)
 
     def affected_boxes(self, cells: Box, bounds: Box) -> list[Box]:
         """The results whose window touches ``cells``, as disjoint boxes."""

@@ -20,7 +20,7 @@ from windrow.model.labels import Labels
 from windrow.model.schema import Dimension, Schema
 from windrow.model.source import Blocks, GridSource
 from windrow.operations.dense.placed import arranged
-from windrow.operations.dense.sources import memory_source
+from windrow.operations.dense.sources import memory_source, unnamed_values
 from windrow.storage.working import WorkingArray
 
 if TYPE_CHECKING:
@@ -48,6 +48,8 @@ def region_of(values: Any, working: WorkingArray, at: Sequence[int] | None, labe
     for name in labels:
         schema.axis(name)
     given = {name: _as_labels(name, label) for name, label in labels.items()}
+    if isinstance(values, Mapping) and not _is_xarray(values) and any(map(_is_xarray, values.values())):
+        values = _gather(values, schema)
     if _is_xarray(values):
         return _from_xarray(values, working, at, given)
     if _is_grid_source(values):
@@ -90,6 +92,30 @@ def _is_cell(value: object) -> bool:
 
 def _is_xarray(values: Any) -> bool:
     return type(values).__module__.split(".")[0] == "xarray"
+
+
+def _gather(values: Mapping[str, Any], schema: Schema) -> xr.Dataset:
+    """A mapping some of whose values name their dimensions, as one Dataset; the others have the array's own order."""
+    import xarray as xr
+
+    arrays: dict[str, xr.DataArray] = {}
+    for name, given in values.items():
+        if isinstance(given, xr.Dataset):
+            raise DataError(f"attribute {name} takes one array", got="a Dataset", hint="Give the Dataset alone")
+        if isinstance(given, xr.DataArray | xr.Variable):
+            arrays[name] = xr.DataArray(given).reset_coords(drop=True)
+        elif isinstance(given, np.ma.MaskedArray):
+            # xarray would make floats of masked integers.
+            hint = "Make it a DataArray with None or NaN"
+            raise DataError(f"attribute {name} is masked, beside others that name dimensions", hint=hint)
+        else:
+            arrays[name] = xr.DataArray(unnamed_values(name, given, schema), dims=schema.dimension_names)
+    try:
+        return xr.Dataset(dict(zip(arrays, xr.align(*arrays.values(), join="exact"), strict=True)))
+    except ValueError as error:
+        raise DataError(
+            "the attributes' arrays differ in their coordinates", got=error, hint="Give all the same box"
+        ) from None
 
 
 def _is_grid_source(values: Any) -> bool:

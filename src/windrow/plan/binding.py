@@ -251,6 +251,9 @@ def _free_name(name: str, bound: Bound) -> str:
 
 
 def _totals(plan: GroupBy, source: Named) -> Bound:
+    if plan.min_count:
+        hint = "As in select avg(a) as m, count(a) as n … group by i having n >= 2"
+        raise SchemaError("min count belongs to groups of pairs", got=f"min count {plan.min_count}", hint=hint)
     bound, aggregates = _measured(source, plan.aggregates)
     return bind_totals(plan.dimensions, bound, aggregates, source.scope)
 

@@ -180,7 +180,7 @@ def check_new(names: Sequence[str], dimensions: Sequence[Dimension]) -> None:
 def _totals(plan: GroupBy, join: BoundJoin) -> BoundJoined:
     scope = scope_of(join)
     groups = tuple(_group(key, scope, join) for key in plan.dimensions)
-    aggregates, arguments, attributes = measured(plan.aggregates, lambda node: paired_value(node, join))
+    aggregates, arguments, attributes = measured(plan.aggregates, lambda node: paired_value(node, join), plan.min_count)
     gridding = None
     if groups:
         plain = [cell.name for cell in groups]
@@ -202,6 +202,7 @@ def _totals(plan: GroupBy, join: BoundJoin) -> BoundJoined:
         groups=groups,
         arguments=arguments,
         aggregates=aggregates,
+        min_count=plan.min_count,
     )
 
 

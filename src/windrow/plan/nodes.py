@@ -215,8 +215,7 @@ class Neighbours(Plan):
         _check_shape(self.shape)
         _check_aggregates(self.aggregates, self.method)
         check_step(self.step)
-        if self.min_count < 0:
-            raise SchemaError("min count must not be negative", got=self.min_count)
+        _check_min_count(self.min_count)
         super().__post_init__()
 
 
@@ -224,15 +223,20 @@ class Neighbours(Plan):
 class GroupBy(Plan):
     """Aggregates over the cells that agree in some dimensions; without dimensions, over all cells.
 
-    In the place of a dimension may stand a part of its labels, ``month(time)``.
+    In the place of a dimension may stand a part of its labels, ``month(time)``. Of the pairs of a join, groups with
+    fewer than ``min_count`` present values have no result.
     """
 
     source: Plan
     dimensions: tuple[Column | Call, ...]
     aggregates: tuple[Measure, ...]
+    min_count: int = 0
 
     def __post_init__(self) -> None:
         _check_aggregates(self.aggregates, "auto")
+        _check_min_count(self.min_count)
+        if self.min_count and not self.dimensions:
+            raise SchemaError("min count belongs to groups", got=self.min_count, hint="Group by dimensions")
         if len(set(self.dimensions)) < len(self.dimensions):
             raise SchemaError("a dimension is grouped by twice", got=", ".join(map(str, self.dimensions)))
         super().__post_init__()
@@ -314,6 +318,11 @@ def _check_aggregates(aggregates: tuple[Measure, ...], method: str) -> None:
     check_different([measure.name for measure in aggregates], "a query")
     if method not in METHODS:
         raise DataError("unknown method", got=repr(method), hint=nearest(str(method), METHODS))
+
+
+def _check_min_count(count: int) -> None:
+    if whole_number(count, "min count") < 0:
+        raise SchemaError("min count must not be negative", got=count)
 
 
 def _check_shape(shape: Shape) -> None:

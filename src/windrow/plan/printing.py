@@ -123,7 +123,8 @@ def _measure(measure: Measure) -> str:
 
 def _grouping(plan: Windowed | Regrid | Neighbours | GroupBy) -> str:
     if isinstance(plan, GroupBy):
-        return f" group by {_listed(map(group_text, plan.dimensions))}" if plan.dimensions else ""
+        least = f" min count {plan.min_count}" if plan.min_count else ""
+        return f" group by {_listed(map(group_text, plan.dimensions))}{least}" if plan.dimensions else ""
     if isinstance(plan, Windowed):
         text = window_text(plan.window)
     elif isinstance(plan, Regrid):

@@ -16,6 +16,7 @@ import time
 import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import psutil
 import sqlalchemy as sa
@@ -32,6 +33,20 @@ _POLL_SECONDS = 0.02
 
 _given_back: set[str] = set()
 """Tokens of locks that this process has let go of and that could not be deleted yet."""
+
+_taken_by: dict[str, threading.Thread] = {}
+"""Tokens of this process's locks, and the threads that took them: these themselves, for numbers are given again."""
+
+
+class HeldHereError(ConflictError):
+    """The lock is held by an open batch of the thread that wants it."""
+
+
+class _Holder(NamedTuple):
+    """Who holds a lock that is wanted."""
+
+    text: str
+    is_here: bool = False
 
 
 def name_key(name: str) -> int:
@@ -83,11 +98,18 @@ class ArrayLock:
         """Wait for the lock up to ``timeout`` seconds."""
         deadline = time.monotonic() + timeout
         pause = _POLL_SECONDS
+        _taken_by[self.token] = threading.current_thread()
         while (holder := self._try()) is not None:
+            if holder.is_here:
+                raise HeldHereError(
+                    f"array {name} is being written by a batch of this process, which is open",
+                    got="a change beside the batch, for which it would wait in vain",
+                    hint="Commit the batch first, or make the change through it",
+                )
             if time.monotonic() >= deadline:
                 raise ConflictError(
                     f"array {name} is being written by another process",
-                    got=f"{holder}, after waiting {timeout:g} s",
+                    got=f"{holder.text}, after waiting {timeout:g} s",
                     hint="Try again later, or connect with a larger lock_timeout",
                 )
             time.sleep(min(pause, max(0.0, deadline - time.monotonic())))
@@ -108,6 +130,7 @@ class ArrayLock:
     def release(self) -> None:
         """Give the lock back, now or, if the catalog cannot be written, as soon as it can be again."""
         self._released.set()
+        _taken_by.pop(self.token, None)
         _given_back.add(self.token)
         try:
             self._delete()
@@ -117,6 +140,7 @@ class ArrayLock:
     def abandon(self) -> None:
         """Give the lock back by the next who wants it, where there is no time to do it now."""
         self._released.set()
+        _taken_by.pop(self.token, None)
         _given_back.add(self.token)
         threading.Thread(target=self._delete_later, name="windrow-unlock", daemon=True).start()
 
@@ -131,21 +155,22 @@ class ArrayLock:
             with contextlib.suppress(Error):
                 self._delete()
 
-    def _try(self) -> str | None:
+    def _try(self) -> _Holder | None:
         """Take the lock if it is free or its holder is dead; otherwise say who holds it."""
         try:
             return self._take()
         except sa.exc.IntegrityError:  # two writers found the lock free at the same moment
-            return "another writer"
+            return _Holder("another writer")
 
-    def _take(self) -> str | None:
+    def _take(self) -> _Holder | None:
         with self.catalog.writing() as connection:
             # Those of dead holders go, whatever they are on: a name that is never made would keep its lock for ever.
             for row in connection.execute(sa.select(locks)).all():
                 if row.token in _given_back or not is_alive(row.host, row.process, row.process_started, row.heartbeat):
                     connection.execute(sa.delete(locks).where(locks.c.token == row.token))
                 elif row.array_id == self.array_id:
-                    return f"process {row.process} on {row.host}"
+                    is_own = row.process == os.getpid() and row.host == socket.gethostname()
+                    return _Holder(f"process {row.process} on {row.host}", is_own and _is_of_this_thread(row.token))
             connection.execute(
                 sa.insert(locks).values(
                     array_id=self.array_id,
@@ -163,6 +188,16 @@ class ArrayLock:
             with contextlib.suppress(Error), self.catalog.writing() as connection:
                 mine = locks.c.token == self.token
                 connection.execute(sa.update(locks).where(mine).values(heartbeat=now_microseconds()))
+
+
+def _is_of_this_thread(token: str) -> bool:
+    """Whether waiting for a lock is in vain, since who waits is who would have to give it back.
+
+    A batch belongs to the thread in which it took the lock. Another thread of this process may be done with its batch
+    at any moment, so it is waited for like another process. A child that was forked has its parent's table, not its
+    locks: the caller has to look at the process, too.
+    """
+    return _taken_by.get(token) is threading.current_thread()
 
 
 def is_alive(host: str, process: int, started: int, heartbeat: int) -> bool:

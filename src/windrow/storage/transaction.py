@@ -17,7 +17,7 @@ from windrow.model.schema import Schema
 from windrow.storage.catalog import Catalog
 from windrow.storage.dense.store import DenseStore
 from windrow.storage.homes import NewHomes
-from windrow.storage.locks import ArrayLock, name_key
+from windrow.storage.locks import ArrayLock, HeldHereError, name_key
 from windrow.storage.publishing import NewArray, News
 from windrow.storage.records import (
     ArrayRecord,
@@ -186,7 +186,7 @@ class Transaction:
             lock.acquire(name, self._lock_timeout if waits else 0.0)
         except ConflictError as error:
             self._give_back(key)
-            if waits or self._lock_timeout == 0:
+            if waits or self._lock_timeout == 0 or isinstance(error, HeldHereError):
                 raise
             hint = f"Touch {name} before {', '.join(held for _, held in self._locks.values())}; nothing was changed"
             raise ConflictError(error.what, got=error.got, hint=hint) from None

@@ -9,7 +9,7 @@ import re
 import shutil
 import time
 import uuid
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from urllib.parse import quote
@@ -63,8 +63,7 @@ class Warehouse:
         marker = root / _MARKER
         if not os.path.lexists(marker):
             _check_can_create(root, create)
-            with store_failures(f"the warehouse {root}"):
-                (root / "arrays").mkdir(parents=True, exist_ok=True)
+            with store_failures(f"the warehouse {root}"), _made_folders(root / "arrays"):
                 catalog = _catalog(root, catalog_url)
                 catalog.create_tables({"format": str(FORMAT)})
                 write_marker(marker, FORMAT, catalog_url)
@@ -178,6 +177,20 @@ def _check_can_create(root: Path, create: bool) -> None:
         )
     if not create:
         raise StoreError("there is no warehouse", got=str(root), hint="Check the path, or create an array there first")
+
+
+@contextlib.contextmanager
+def _made_folders(path: Path) -> Iterator[None]:
+    """Make a folder and those around it; those that were not there go again if what follows fails."""
+    new = [folder for folder in (path, *path.parents) if not folder.exists()]
+    path.mkdir(parents=True, exist_ok=True)
+    try:
+        yield
+    except BaseException:
+        with contextlib.suppress(OSError):  # somebody may have put something there
+            for folder in new:
+                folder.rmdir()
+        raise
 
 
 def _is_half_made(root: Path) -> bool:

@@ -16,7 +16,7 @@ from windrow.model.arrow import arrow_to_block
 from windrow.model.schema import Schema
 from windrow.operations.query.cellwise import GridCells
 from windrow.operations.query.run import compute_cells_in, source_of
-from windrow.plan.bound import Bound
+from windrow.plan.bound import Bound, BoundJoined
 from windrow.storage.cells import cell_fields, coordinates
 from windrow.views.changes import same_values
 from windrow.views.rules.choose import core_of, state_layout_of
@@ -43,7 +43,8 @@ def count_damaged_states(engine: Engine, states: Bound, expected: Bound) -> int:
         return int(kept.num_rows)
     if states.schema.attributes != layout.attributes:
         return 0  # of another windrow: they are made anew when they are needed
-    finished = layout.finish(layout.from_arrow(kept))
+    least = core.min_count if isinstance(core, BoundJoined) else 0
+    finished = layout.finish(layout.from_arrow(kept), least)
     results = all_cells(engine, core)
     place = match_cells(coordinates(kept, states.schema), coordinates(results, core.schema))
     wrong = place < 0

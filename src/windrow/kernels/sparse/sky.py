@@ -49,14 +49,6 @@ class _Side(NamedTuple):
     angles: Float64Array  # (places, 2)
 
 
-def sky_counts(ra: Array, dec: Array, other_ra: Array, other_dec: Array, radius: float) -> Int64Array:
-    """How many of the other places lie within ``radius`` degrees of each place; all angles are in degrees."""
-    counts = np.zeros(len(ra), np.int64)
-    for pairs in sky_shares(ra, dec, other_ra, other_dec, radius):
-        counts += np.bincount(pairs.left, minlength=len(ra))
-    return counts
-
-
 def sky_pairs(ra: Array, dec: Array, other_ra: Array, other_dec: Array, radius: float) -> Pairs:
     """All pairs at once, in order of their numbers."""
     shares = list(sky_shares(ra, dec, other_ra, other_dec, radius))

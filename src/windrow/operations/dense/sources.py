@@ -55,19 +55,13 @@ def memory_source(target: Schema, blocks: Mapping[str, Any]) -> MemorySource:
     for name, values in blocks.items():
         if name not in known:
             raise UnknownNameError("no such attribute", got=repr(name), hint=nearest(name, known))
-        arrays[name] = values if isinstance(values, np.ndarray) else _as_array(name, values)
+        arrays[name] = unnamed_values(name, values, target)
     if not any(name in target.attribute_names for name in arrays):
         raise DataError("there is nothing to write", hint="Give a mapping of attribute names to arrays")
     shapes = {name: array.shape for name, array in arrays.items()}
     if len(set(shapes.values())) > 1:
         raise DataError("the attributes' arrays have different shapes", got=shapes, hint="Give all the same box")
     shape = next(iter(shapes.values()))
-    if len(shape) != target.ndim:
-        raise DataError(
-            f"the array has {target.ndim} dimensions",
-            got=f"values of shape {shape}",
-            hint="Give values of as many dimensions, of length 1 where there is one cell",
-        )
     if 0 in shape:
         raise DataError("there is nothing to write", got=f"values of shape {shape}", hint="Give at least one cell")
     written = tuple(attribute for attribute in target.attributes if attribute.name in arrays)
@@ -77,11 +71,19 @@ def memory_source(target: Schema, blocks: Mapping[str, Any]) -> MemorySource:
     return MemorySource(Schema(dimensions, written), arrays)
 
 
-def _as_array(name: str, values: Any) -> Any:
+def unnamed_values(name: str, values: Any, target: Schema) -> Any:
+    """An attribute's values whose dimensions are those of the array, in its order."""
     try:
-        return np.asarray(values)
+        array = values if isinstance(values, np.ndarray) else np.asarray(values)
     except (TypeError, ValueError, OverflowError) as error:
         raise DataError(f"the values of attribute {name} are no array", got=error, hint="Give a NumPy array") from None
+    if array.ndim != target.ndim:
+        raise DataError(
+            f"the array has {target.ndim} dimensions",
+            got=f"values of shape {array.shape}",
+            hint="Give values of as many dimensions, of length 1 where there is one cell",
+        )
+    return array
 
 
 @dataclass(frozen=True)

@@ -55,6 +55,7 @@ def write(
     snapshot = working.dense()
     region = _touched(working, placed)
     _check_region(working, region)
+    _check_values(working, source, placed)
     _reshape_to(working, placed)
     moves = any(one.moved_to is not None for one in placed)
     # In an array that does not grow all cells were there, which says nothing.
@@ -192,6 +193,20 @@ def _check_region(working: WorkingArray, region: Box) -> None:
     for axis, dimension in enumerate(working.schema.dimensions):
         if region.lo[axis] < dimension.lo or (dimension.hi is not None and region.hi[axis] > dimension.hi):
             raise _outside(working, axis, region.lo[axis], region.hi[axis])
+
+
+def _check_values(working: WorkingArray, source: GridSource, placed: Sequence[Placed]) -> None:
+    """Refuse new slices without a value for an attribute that cannot be missing: 0 would be made up."""
+    if all(one.extent == extent for one, extent in zip(placed, working.box.shape, strict=True)):
+        return
+    brought = _brought(working, source)
+    for attribute in working.schema.attributes:
+        if attribute.name not in brought and not attribute.can_be_missing:
+            raise DataError(
+                f"array {working.record.name}: cells are added, which need values of attribute {attribute.name}",
+                got=f"values of {', '.join(brought)}",
+                hint=f"Give {attribute.name}, too; or declare it null, and it is missing there",
+            )
 
 
 def _outside(working: WorkingArray, axis: int, lo: int, hi: int) -> DataError:

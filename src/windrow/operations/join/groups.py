@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from windrow.aggregates.aggregate import Aggregate
 from windrow.aggregates.parts import can_join, join_parts
@@ -21,6 +22,7 @@ from windrow.expressions.types import check
 from windrow.model.box import Box
 from windrow.model.grid import ChunkGrid
 from windrow.model.schema import Attribute, Schema
+from windrow.model.types import TYPES
 from windrow.operations.join.aggregates import Wanted, aggregate_rows
 from windrow.operations.join.reader import JoinReader, first_source, read_nodes
 from windrow.operations.join.sources import LISTED_BYTES, JoinedCells
@@ -108,7 +110,44 @@ def _of_pairs(aggregate: Aggregate) -> Aggregate:
 
 
 def join_totals(engine: Engine, reader: JoinReader, bound: BoundJoined) -> pa.Table:
-    """A row for each group, in the order of their coordinates."""
+    """A row for each group, in the order of their coordinates; of too few values a result is null."""
+    if not bound.min_count:
+        return _all_totals(engine, reader, bound)
+    counted, counts = _with_counts(bound)
+    table = _all_totals(engine, reader, counted)
+    for (name, _), count in zip(bound.aggregates, counts, strict=True):
+        column, index = table.column(name), table.column_names.index(name)
+        enough = pc.greater_equal(table.column(count), bound.min_count)
+        table = table.set_column(index, table.field(index), pc.if_else(enough, column, pa.scalar(None, column.type)))
+    return table.select(cell_fields(bound.schema).names)
+
+
+def _with_counts(bound: BoundJoined) -> tuple[BoundJoined, list[str]]:
+    """The same totals and, beside them, how many present values each is of; the names of these, one for each total.
+
+    A count is joined from parts as other aggregates are, so that groups are as few or as whole as they would be.
+    """
+    names: list[str] = []
+    added: dict[tuple[str, ...], str] = {}
+    for _, aggregate in bound.aggregates:
+        name = f"present_{len(added)}"
+        while name in (*bound.schema.dimension_names, *bound.schema.attribute_names):
+            name += "_"
+        names.append(added.setdefault(aggregate.attributes, name))
+    counts = tuple((name, _count_of(arguments)) for arguments, name in added.items())
+    attributes = tuple(Attribute(name, TYPES["int64"]) for name, _ in counts)
+    schema = replace(bound.schema, attributes=(*bound.schema.attributes, *attributes))
+    return replace(bound, schema=schema, aggregates=(*bound.aggregates, *counts), min_count=0), names
+
+
+def _count_of(arguments: tuple[str, ...]) -> Aggregate:
+    """How many pairs have all arguments."""
+    if len(arguments) == 2:
+        return Aggregate("pairs", arguments[0], second=arguments[1])
+    return Aggregate("count", *arguments) if arguments else Aggregate("count", None)
+
+
+def _all_totals(engine: Engine, reader: JoinReader, bound: BoundJoined) -> pa.Table:
     aggregates, schema = bound.aggregates, bound.schema
     # Where a pair lies in the order of all pairs is known only to who has all of a group.
     parted = all(can_join(aggregate) and not aggregate.definition.ordered for _, aggregate in aggregates)

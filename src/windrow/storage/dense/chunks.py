@@ -39,6 +39,7 @@ AHEAD = 3
 WORTH_THREADS = 2**20
 """Bytes of a box from which its chunks are decoded on several threads."""
 _CHECKSUM = 4
+WRONG_CHECKSUM = "the chunk's checksum is not that of what was written"
 
 
 def layout_obstacle(stored: zarr.Array[Any], chunk: tuple[int, ...]) -> str | None:
@@ -120,13 +121,19 @@ def _get(stored: zarr.Array[Any], key: ChunkKey) -> Future[Any]:
     return asyncio.run_coroutine_threadsafe(stored.store.get(name, default_buffer_prototype()), _get_loop())
 
 
+def has_right_checksum(encoded: Array) -> bool:
+    """Whether the bytes of a chunk end in the checksum of those before it."""
+    found = google_crc32c.value(encoded[:-_CHECKSUM])
+    return bool(found == int.from_bytes(encoded[-_CHECKSUM:].tobytes(), "little"))
+
+
 def _decode(stored: zarr.Array[Any], encoded: Any, into: Array) -> Array:
     if encoded is None:  # never written
         into[...] = stored.fill_value
         return into
     body = encoded.as_numpy_array()
-    if google_crc32c.value(body[:-_CHECKSUM]) != int.from_bytes(body[-_CHECKSUM:].tobytes(), "little"):
-        raise ValueError("the chunk's checksum is not that of what was written")
+    if not has_right_checksum(body):
+        raise ValueError(WRONG_CHECKSUM)
     blosc.decompress(body[:-_CHECKSUM], into)
     return into
 

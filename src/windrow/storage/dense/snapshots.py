@@ -7,6 +7,7 @@ which is here; writers fork a session, pickle the fork out to where the bytes ar
 from __future__ import annotations
 
 import functools
+import json
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
@@ -24,7 +25,14 @@ from windrow.model.labels import Labels
 from windrow.model.schema import Attribute, Schema
 from windrow.model.source import Blocks
 from windrow.storage.checksums import snapshot_checksum
-from windrow.storage.dense.chunks import ChunkKey, ChunkRequests, layout_obstacle, read_box
+from windrow.storage.dense.chunks import (
+    WRONG_CHECKSUM,
+    ChunkKey,
+    ChunkRequests,
+    has_right_checksum,
+    layout_obstacle,
+    read_box,
+)
 from windrow.storage.dense.layout import is_time, stored_variable, variables_of
 from windrow.storage.failures import store_failures
 from windrow.storage.places import place_inside
@@ -33,6 +41,7 @@ from windrow.storage.runtimes import use_runtime
 PACKAGE = "icechunk"
 _FOLDERS = ("chunks", "manifests", "refs", "snapshots", "transactions")
 """What an Icechunk repository consists of."""
+_RESTORE = "Read an older version, or restore the warehouse from a copy"
 
 icechunk.set_logs_filter("off")  # what goes wrong is raised as well; it warns of what the catalog's locks exclude
 
@@ -145,7 +154,7 @@ class DenseSnapshot:
         return CorruptionError(
             f"array {self.title} cannot be read",
             got=_first_line(error),
-            hint="Read an older version, or restore the warehouse from a copy",
+            hint=_RESTORE,
         )
 
 
@@ -162,32 +171,50 @@ def damaged_chunk(
                 return CorruptionError(
                     f"array {title}: chunk {key} of {variable}, cells {schema.grid.box_of(key)}, is damaged",
                     got=_first_line(reason),
-                    hint="Read an older version, or restore the warehouse from a copy",
+                    hint=_RESTORE,
                 )
     return None
 
 
-def open_store(path: str, pointer: str, checksum: str = "") -> Any:
-    """The Zarr store of a snapshot, as any Zarr reader takes it, once its metadata has the stated checksum."""
+def open_store(path: str, pointer: str, checksum: str = "", title: str = "") -> Any:
+    """The Zarr store of a snapshot, as any Zarr reader takes it, once its metadata has the stated checksum.
+
+    Errors of reading it later name the array ``title``.
+    """
     place = f"the array's store {path}"
     with store_failures(place):
-        return _LazyStore(_snapshot_store(path, pointer, checksum), place)
+        return _LazyStore(_snapshot_store(path, pointer, checksum), place, title)
 
 
 class _LazyStore(WrapperStore[Any]):
-    """A store that others keep, and may take along into a forked child, where reading it would never end."""
+    """A store that others keep, and may take along into a forked child, where reading it would never end.
 
-    def __init__(self, store: Any, place: str) -> None:
+    It looks at the checksums of chunks itself: what Zarr raises over a wrong one says neither the array nor the chunk.
+    """
+
+    def __init__(self, store: Any, place: str, title: str) -> None:
         super().__init__(store)
-        self._place = place
+        self._place, self._title = place, title
 
-    async def get(self, *arguments: Any, **options: Any) -> Any:
+    async def get(self, key: str, prototype: Any, byte_range: Any = None) -> Any:
         use_runtime(PACKAGE)
         with store_failures(self._place):
-            return await super().get(*arguments, **options)
+            found = await super().get(key, prototype, byte_range)
+        variable, is_chunk, chunk = key.partition("/c/")
+        if found is None or not is_chunk or byte_range is not None or has_right_checksum(found.as_numpy_array()):
+            return found
+        # Chunks that windrow did not write may end otherwise; there is no need to know before this.
+        described = await super().get(f"{variable}/zarr.json", prototype)
+        codecs = json.loads(described.to_bytes())["codecs"] if described is not None else []
+        if codecs and codecs[-1]["name"] == "crc32c":
+            name = ", ".join(chunk.split("/"))
+            raise CorruptionError(
+                f"array {self._title}: chunk ({name}) of {variable} is damaged", got=WRONG_CHECKSUM, hint=_RESTORE
+            )
+        return found
 
     def _with_store(self, store: Any) -> _LazyStore:
-        return _LazyStore(store, self._place)
+        return _LazyStore(store, self._place, self._title)
 
 
 def _snapshot_store(path: str, pointer: str, checksum: str) -> Any:
