@@ -147,6 +147,7 @@ def _blocks(executor: Executor, cut: JoinedCells, groups: tuple[Name, ...], part
     if cut.box.is_empty:
         return []
     grid = cut.reading_grid
+    uncut: tuple[int, ...] = ()
     if not parted:
         own = {group.name for group in groups if group.qualifier == side_name(1)}
         whole = [name not in own for name in cut.schema.dimension_names]
@@ -156,7 +157,8 @@ def _blocks(executor: Executor, cut: JoinedCells, groups: tuple[Name, ...], part
         )
         lo = tuple(b if is_whole else g for g, b, is_whole in zip(grid.lo, cut.box.lo, whole, strict=True))
         grid = ChunkGrid(lo, grid.hi, chunk)
-    return cell_blocks(cut, grid, cut.box, executor)
+        uncut = tuple(axis for axis, is_whole in enumerate(whole) if is_whole)
+    return cell_blocks(cut, grid, cut.box, executor, uncut)
 
 
 def _argument_schema(bound: BoundJoined) -> Schema:
