@@ -156,8 +156,13 @@ def test_groups_that_must_be_whole_are_not_cut_within_a_chunk(tmp_path: Path) ->
         array = database.create("A", "<m: int64> [i=1:300:300]", sparse=True)
         array.insert({"i": np.arange(1, 301), "m": np.arange(300)})
         joined = array.join(array, shape=wr.offsets(i=wr.any_offset))
-        with pytest.raises(MemoryLimitError):
-            database.query("select median(L.m + R.m) as m from A L similarity join A R with shape i any").compute()
+        total = database.query("select median(L.m + R.m) as m from A L similarity join A R with shape i any")
+        assert "; one task needs about" in str(total.explain())
+        with pytest.raises(MemoryLimitError, match="in one task"):
+            total.compute()
+        by_left = database.query("select median(R.m) as m from A L similarity join A R with shape i any group by L.i")
+        assert "cut into tasks of up to" in str(by_left.explain()) or "all of it at once\n" in str(by_left.explain())
+        assert set(by_left.compute()["m"].to_pylist()) == {149.5}
         by_cell = joined.agg(m=wr.median("left.m + right.m")).compute()
         assert by_cell["m"].to_pylist() == [cell + 149.5 for cell in range(300)]
 

@@ -14,6 +14,7 @@ from windrow.model.box import Box
 from windrow.operations.join import build
 from windrow.operations.join.aggregates import Wanted
 from windrow.operations.join.chunks import count_chunk_pairs, stored_scan
+from windrow.operations.join.groups import cut_for_totals, cutting_grid
 from windrow.operations.join.reader import JoinReader, first_source
 from windrow.operations.join.sources import JoinedCells, PairCells, work
 from windrow.operations.query.sparse_run import largest_task, task_limit
@@ -99,12 +100,16 @@ def _explained(
     empty = box.is_empty or source.box.is_empty
     on_spark = engine.goes_to_spark(0 if empty else source.touched_bytes(source.box))
     executor = engine.spark() if on_spark and engine.spark_is_running else engine.local
+    grid = source.schema.grid
+    uncut: tuple[int, ...] = ()
+    if isinstance(source, JoinedCells) and isinstance(above, BoundJoined):
+        grid, uncut = cutting_grid(source, above.groups)
     return JoinExplanation(
         pairs=0 if empty else reader.rows_in(box),
         chunk_pairs=_counted(join),
         kernel=kernel_text(reader),
         memory=0 if empty else source.task_bytes(source.box),
-        task=0 if empty else largest_task(source, source.schema.grid, source.box, executor),
+        task=0 if empty else largest_task(source, grid, source.box, executor, uncut),
         task_limit=task_limit(executor),
         worker_memory=executor.worker_memory,
         seconds=0.0 if empty else work(reader, box) / CELLS_A_SECOND,
@@ -119,6 +124,8 @@ def _source(join: BoundJoin, above: Bound | None, source_of: Callable[[Bound], A
     if join.kind == "anti":
         return build.anti_source(join, source_of)
     reader = build.join_reader(join, source_of)
+    if isinstance(above, BoundJoined) and not build.is_by_cell(above):
+        return cut_for_totals(reader, above)
     first = first_source(reader)
     return JoinedCells(reader, first.schema, first.box, (), Wanted((), ()))
 

@@ -80,11 +80,13 @@ def task_limit(executor: Executor) -> int:
     return min(TASK_BYTES, executor.worker_memory)
 
 
-def largest_task(source: ComputedCells, grid: ChunkGrid, box: Box, executor: Executor) -> int:
+def largest_task(
+    source: ComputedCells, grid: ChunkGrid, box: Box, executor: Executor, uncut: Sequence[int] = ()
+) -> int:
     """About what the largest task needs into which a box is cut, found by cutting nothing but that one."""
     limit, block = task_limit(executor), grid.clip(box)
     while not block.is_empty and source.task_bytes(block) > limit:
-        halves = _halves(source, grid, block) or _halves_within(source, block, ())
+        halves = _halves(source, grid, block) or _halves_within(source, block, uncut)
         if not halves:
             break
         block = max(halves, key=source.task_bytes)

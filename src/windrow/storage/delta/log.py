@@ -88,7 +88,7 @@ class DeltaLog:
                 got=f"version {head} instead of {published}",
                 hint=_HINT,
             )
-        self._check(published)
+        self.check(published)
         if head > published:
             self.open().restore(published)
             return self._head(head)
@@ -124,7 +124,7 @@ class DeltaLog:
             known += 1
         return known
 
-    def _check(self, published: int) -> None:
+    def check(self, published: int) -> None:
         """Refuse to build on a log that readers outside could not read.
 
         They need every entry since the last checkpoint, which are few. The newest is read, for it may have been cut
