@@ -24,7 +24,9 @@ test: lint ## lint, then every test that is not slow; what fails is tried once m
 		echo; echo "Once more, alone. What passes now depends on the machine's load: mend it all the same."; \
 		$(BIN)/pytest -m "not slow" --last-failed --last-failed-no-failures none; }
 
-test-slow: setup ## the slow tests alone, with a PostgreSQL server where one can be installed
+test-slow: setup ## the slow tests alone, with real samples, astropy and a PostgreSQL server where they can be installed
+	@$(BIN)/python -m pip install --quiet --no-build-isolation --constraint constraints.txt --editable '.[peers,samples]' || \
+		echo "Tests of real stars, storms and places are skipped: their packages cannot be installed."
 	@command -v initdb >/dev/null || test -d /usr/lib/postgresql || scripts/apt-install.sh postgresql || true
 	$(BIN)/pytest -m slow
 

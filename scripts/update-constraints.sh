@@ -19,6 +19,6 @@ pip() {
     "$work/venv/bin/python" -m pip --disable-pip-version-check --no-input "$@"
 }
 pip install --quiet --upgrade --constraint "$work/kept.txt" pip setuptools
-pip install --quiet --no-build-isolation --constraint "$work/kept.txt" --editable '.[all,dev,peers,lance]'
+pip install --quiet --no-build-isolation --constraint "$work/kept.txt" --editable '.[all,dev,peers,lance,samples]'
 pip freeze --all --exclude-editable | grep -E '^[A-Za-z0-9._-]+==[^ ]+$' | LC_ALL=C sort -f >"$work/constraints.txt"
 mv "$work/constraints.txt" constraints.txt

@@ -101,6 +101,13 @@ def test_a_sparse_part_cut_short(warehouse: Path, local: Any) -> None:
     assert f"S: 1 file of its newest version gone or cut short: {part.name}" in text
 
 
+def test_a_log_with_an_entry_gone(warehouse: Path, local: Any) -> None:
+    Path(local.array("S").location().path, "_delta_log", f"{0:020}.json").unlink()
+    code, text = examine(warehouse)
+    assert code == 3
+    assert "S: its store cannot be read: entry 0 of the log" in findings(text, State.PROBLEM)[0]
+
+
 def test_a_store_ahead_of_the_catalog(warehouse: Path, local: Any) -> None:
     """As a writer leaves it that dies after its commit and before publishing."""
     array = local.array("A")

@@ -24,6 +24,7 @@ from windrow.model.notation import parse_schema
 from windrow.model.shape import (
     L1,
     L2,
+    Hamming,
     Linf,
     Lp,
     Norm,
@@ -257,6 +258,24 @@ def test_circles_on_the_sky() -> None:
     assert turned.sky.axes == (2, 1)
     with pytest.raises(SchemaError, match="one circle"):
         (sky("1 deg") & sky("2 deg")).bind(("ra", "dec"))
+
+
+@pytest.mark.parametrize(
+    "term",
+    [
+        L1(0),
+        Linf(0, on="ra"),
+        Hamming(1, on="dec"),
+        offsets(ra=(0, 0)),
+        offsets(dec=("-1 deg", 0)),
+        offset_list([(0, 0)]),
+    ],
+)
+def test_offsets_in_cells_along_the_sky_are_refused(term: Shape) -> None:
+    for shape in (sky("1 deg") & term, term & sky("1 deg")):
+        with pytest.raises(SchemaError, match="sky and offsets in cells"):
+            shape.bind(("ra", "dec"))
+    assert (sky("1 deg") & offsets(ra=any_offset) & L1(2, on="t")).bind(("t", "ra", "dec")).free == (False, True, True)
 
 
 # Text, equality, refusals

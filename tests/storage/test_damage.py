@@ -15,12 +15,14 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import numpy as np
+import polars as pl
 import pytest
 import sqlalchemy as sa
 
 import windrow as wr
 from windrow.errors import CorruptionError, Error, StoreError
 from windrow.storage import publishing
+from windrow.storage.delta.log import CHECKPOINT_ENTRIES
 from windrow.storage.locks import is_alive
 
 VALUES = np.random.default_rng(7).random(2000)
@@ -101,6 +103,11 @@ DAMAGE: dict[str, Callable[[Path], object]] = {
     "entry ahead nonsense": lambda path: Path(newest(path, "arrays/S-*/_delta_log"), f"{3:020}.json").write_text(
         "nonsense"
     ),
+    "middle entry of the log gone": lambda path: middle_entry(path).unlink(),
+    "middle entry of the log empty": lambda path: middle_entry(path).write_text(""),
+    "middle entry of the log cut short": lambda path: middle_entry(path).write_text(
+        middle_entry(path).read_text()[:-9]
+    ),
     "part gone": lambda path: newest(path, "arrays/S-*/*.parquet").unlink(),
     "part empty": lambda path: newest(path, "arrays/S-*/*.parquet").write_bytes(b""),
     "part nonsense": lambda path: newest(path, "arrays/S-*/*.parquet").write_bytes(b"PAR1" * 100),
@@ -118,6 +125,11 @@ DAMAGE: dict[str, Callable[[Path], object]] = {
 }
 
 
+def middle_entry(path: Path) -> Path:
+    """Neither the first nor the newest, and not in a checkpoint."""
+    return sorted(path.glob("arrays/S-*/_delta_log/*.json"))[1]
+
+
 def spoil_within(file: Path) -> None:
     data = bytearray(file.read_bytes())
     middle = len(data) // 2
@@ -125,7 +137,8 @@ def spoil_within(file: Path) -> None:
     file.write_bytes(data)
 
 
-USUAL = ("last entry of the log nonsense", "part gone", "snapshot spoilt")
+USUAL = ("last entry of the log nonsense", "middle entry of the log gone", "part gone", "snapshot spoilt")
+WRITING = ("insert S", "delete S", "update S", "compact S", "collect", "collect more")
 
 
 @pytest.mark.parametrize(
@@ -135,6 +148,28 @@ def test_damaged_stores(path: Path, damage: str) -> None:
     DAMAGE[damage](path)
     errors = try_everything(path)
     assert all(isinstance(error, StoreError) or "no such array" in str(error) for error in errors.values()), errors
+    if "entry of the log" in damage:
+        # Nobody outside could open what is written then, so nothing is.
+        assert {name for name in WRITING if isinstance(errors.get(name), CorruptionError)} == set(WRITING), errors
+        assert all("entry" in str(errors[name]) or "last entries" in str(errors[name]) for name in WRITING), errors
+        assert not {"read S", "window S", "describe", "versions"} & errors.keys()
+
+
+def test_entries_before_a_checkpoint_are_not_needed(path: Path) -> None:
+    with connect(path) as database:
+        array = database.array("S")
+        for number in range(CHECKPOINT_ENTRIES):
+            array.insert({"x": [3000 + number], "v": [1.0]})
+        log = Path(array.location().path, "_delta_log")
+        assert list(log.glob("*.checkpoint.parquet"))
+        (log / f"{1:020}.json").unlink()
+        array.insert({"x": [4000], "v": [1.0]})
+        location = array.location()
+        assert pl.read_delta(location.path, version=int(location.version)).height == 2051
+        newest = sorted(log.glob("*.json"))[-2]
+        newest.unlink()
+        with pytest.raises(CorruptionError, match=f"entry {int(newest.stem)}"):
+            array.insert({"x": [4001], "v": [1.0]})
 
 
 def test_a_lazy_read_names_the_damaged_chunk(path: Path) -> None:

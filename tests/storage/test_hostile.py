@@ -252,6 +252,13 @@ def test_an_address_in_a_marker_is_neither_opened_nor_shown(warehouse: Path, add
     assert not (warehouse.parent / "x.sqlite").exists()
 
 
+@pytest.mark.parametrize("number", [0, -1, "0"])
+def test_a_format_that_never_was_is_refused(warehouse: Path, number: object) -> None:
+    (warehouse / "windrow.json").write_text(json.dumps({"format": number}))
+    with pytest.raises(StoreError, match="no windrow ever wrote"):
+        wr.connect(warehouse, engine="local")
+
+
 def test_a_marker_holds_no_secret_and_a_catalog_elsewhere_is_opened_for_who_names_it(tmp_path: Path) -> None:
     address = f"sqlite:///file:{tmp_path}/elsewhere.sqlite?mode=rwc&secret={SECRET}&uri=true"
     with connect(tmp_path / "warehouse", catalog=address) as database:

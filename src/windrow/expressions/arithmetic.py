@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 from windrow.errors import ExpressionError
 from windrow.expressions.casts import fitted, widen
 from windrow.expressions.nodes import Binary, Comparison, Literal, Node, Unary
+from windrow.expressions.rebuilding import as_said
 from windrow.expressions.types import NULL, arithmetic_type
 from windrow.model.arrow import arrow_type, data_type_from_arrow
 from windrow.model.types import DataType
@@ -61,15 +62,15 @@ def _checked(compute: Callable[..., pa.Array], node: Node, *values: pa.Array) ->
 
 def _overflow(node: Node) -> ExpressionError:
     hint = "The numbers are too large for 64 bits; compute with cast(… as float64)"
-    return ExpressionError("integer overflow", got=node, hint=hint)
+    return ExpressionError("integer overflow", got=as_said(node), hint=hint)
 
 
 def _refuse_zero(node: Binary, left: pa.Array, right: pa.Array) -> None:
     zero = pc.and_(pc.equal(right, pa.scalar(0, right.type)), pc.is_valid(left))
     if pc.any(zero, min_count=0).as_py():
-        divisor = Comparison("<>", node.right, Literal(0))
+        divisor = as_said(Comparison("<>", node.right, Literal(0)))
         hint = None if isinstance(node.right, Literal) else f"Leave those cells out: case when {divisor} then … end"
-        raise ExpressionError("division by zero", got=node, hint=hint)
+        raise ExpressionError("division by zero", got=as_said(node), hint=hint)
 
 
 def _divided(node: Binary, left: pa.Array, right: pa.Array) -> pa.Array:

@@ -8,6 +8,7 @@ import pyarrow.compute as pc
 from windrow.errors import ExpressionError
 from windrow.expressions.instants import timestamp
 from windrow.expressions.nodes import Cast, Node
+from windrow.expressions.rebuilding import as_said
 from windrow.model.arrow import arrow_type
 
 _MICROSECONDS = pa.timestamp("us")
@@ -63,7 +64,7 @@ def fitted(values: pa.Array, kind: pa.DataType, node: Node) -> pa.Array:
     try:
         return as_type(values, kind)
     except pa.ArrowInvalid as error:
-        raise ExpressionError(f"a value does not fit {kind}", got=node, hint="Use cast(… as …)") from error
+        raise ExpressionError(f"a value does not fit {kind}", got=as_said(node), hint="Use cast(… as …)") from error
 
 
 def cast(values: pa.Array, node: Cast) -> pa.Array:
@@ -78,7 +79,7 @@ def cast(values: pa.Array, node: Cast) -> pa.Array:
     try:
         return widen(as_type(values, target))
     except pa.ArrowInvalid as error:
-        raise ExpressionError(f"a value cannot be cast to {node.type}", got=node, hint=str(error)) from error
+        raise ExpressionError(f"a value cannot be cast to {node.type}", got=as_said(node), hint=str(error)) from error
 
 
 def _whole(values: pa.Array, node: Cast) -> pa.Array:

@@ -39,6 +39,7 @@ from windrow.expressions.nodes import (
     Or,
     Unary,
 )
+from windrow.expressions.rebuilding import as_said
 from windrow.expressions.types import NULL, resolve
 from windrow.model.arrow import arrow_type, data_type_from_arrow
 from windrow.model.types import TYPES, DataType
@@ -257,7 +258,7 @@ def _call(node: Call, frame: Frame) -> pa.Array:
     try:
         return widen(function.compute(*given))
     except pa.ArrowInvalid as error:
-        raise ExpressionError("a value cannot be computed", got=node, hint=str(error)) from error
+        raise ExpressionError("a value cannot be computed", got=as_said(node), hint=str(error)) from error
 
 
 def _cast(node: Cast, frame: Frame) -> pa.Array:

@@ -136,6 +136,8 @@ class Column(Node):
 
     name: str
     qualifier: str | None = None
+    said: str | None = field(default=None, compare=False)
+    """What the query calls the array, where the plan calls it by another qualifier or by none."""
 
     def __post_init__(self) -> None:
         if not self.name or self.qualifier == "":

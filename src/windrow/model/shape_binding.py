@@ -99,6 +99,8 @@ def bind_terms(terms: Sequence[Term], place: Place, excludes_self: bool) -> Boun
     found = _Found()
     for term in terms:
         _add(term, place, found)
+    if found.sky is not None:
+        _check_sky_alone(terms, place, found.sky)
     for axis in place.numbering:  # named by no term, it is any; named, it has limits already
         found.limit(axis)
     listed = {axis for entry in found.lists for axis in entry.axes}
@@ -195,6 +197,29 @@ def _add_sky(term: Sky, place: Place, found: _Found) -> None:
     found.sky = sky
     found.limit(longitude)
     found.limit(latitude)
+
+
+def _check_sky_alone(terms: Sequence[Term], place: Place, sky: SkyTerm) -> None:
+    """Refuse offsets in cells along the sky's own dimensions, where exact coordinates count and cells do not."""
+    for term in terms:
+        axes = _limited_axes(term, place)
+        both = [place.names[axis] for axis in sky.axes if axis in axes]
+        if both:
+            others = [name for axis, name in enumerate(place.names) if axis not in sky.axes]
+            hint = f"Name the other dimensions alone, as in on ({', '.join(others)})" if others else "Keep one of them"
+            what = f"a circle on the sky and offsets in cells are not measured together along {' and '.join(both)}"
+            raise SchemaError(what, got=str(term), hint=hint)
+
+
+def _limited_axes(term: Term, place: Place) -> tuple[int, ...]:
+    """The axes along which a term leaves cells out by their offsets."""
+    if isinstance(term, OffsetRange):
+        return () if term.start is None else (place.axis(term.name),)
+    if isinstance(term, LabelRange):
+        return (place.axis(term.name),)
+    if isinstance(term, OffsetList):
+        return _listed(term, place).axes
+    return place.axes(term.on) if isinstance(term, Norm) else ()
 
 
 def _listed(term: OffsetList, place: Place) -> Listed:

@@ -110,6 +110,24 @@ class ChunkedCells(ComputedCells, Protocol):
         ...
 
 
+@runtime_checkable
+class BoundedCells(ComputedCells, Protocol):
+    """Sparse data that knows where its cells lie."""
+
+    def bounds_in(self, box: Box) -> Box:
+        """A box within ``box`` that holds all its cells; empty only if there are none."""
+        ...
+
+
+@runtime_checkable
+class CountedCells(ComputedCells, Protocol):
+    """Sparse data that knows how many cells it will have."""
+
+    def cells_expected(self) -> int:
+        """About how many cells there will be; 0 where conditions on values decide."""
+        ...
+
+
 class ChangedBlocks(dict[str, npt.NDArray[Any]]):
     """Blocks of which only some cells were changed, and how many."""
 

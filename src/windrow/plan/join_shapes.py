@@ -54,14 +54,14 @@ def placed_shape(shape: Shape, joined: JoinedSides) -> tuple[BoundShape, tuple[A
     Along right dimensions that nothing is mapped to, any offset will do.
     """
     names, partnered = joined.right.schema.dimension_names, joined.partnered
-    celestial = {name for term in shape.terms if isinstance(term, Sky) for name in term.on}
+    celestial = tuple(name for term in shape.terms if isinstance(term, Sky) for name in term.on)
     alone = [name for name in names if name not in partnered]
     if shape.excludes_self and alone:
         hint = f"Map it too, as in on {joined.names[-1]}.{alone[0]} = …"
         what = f"excluding self needs the one cell at offset 0, and no cell of {alone[0]} is mapped to"
         raise SchemaError(what, got=str(shape), hint=hint)
     if alone:
-        terms = [_measured(term, joined) for term in shape.terms]
+        terms = [_measured(term, joined, celestial) for term in shape.terms]
         free = [OffsetRange(name, None, None) for name in alone if name not in celestial]
         shape = replace(shape, terms=(*terms, *free))
     labels = _labels(shape, joined)
@@ -77,19 +77,20 @@ def placed_shape(shape: Shape, joined: JoinedSides) -> tuple[BoundShape, tuple[A
     return bound, tuple(AxisLabels(axis, one.origin, one.labels) for axis, one in axes if axis in kept)
 
 
-def _measured(term: Term, joined: JoinedSides) -> Term:
-    """A term that names no dimensions is about those that have a partner."""
-    partnered = joined.partnered
+def _measured(term: Term, joined: JoinedSides, celestial: tuple[str, ...]) -> Term:
+    """A term that names no dimensions is about those that have a partner, on the sky or by their cells."""
+    names = joined.right.schema.dimension_names
+    partnered = tuple(name for name in names if name in joined.partnered or name in celestial)
+    measured = tuple(name for name in names if name in joined.measured or name in celestial)
     if isinstance(term, (OffsetRange, LabelRange)):
         named: tuple[str, ...] = () if term.start is None else (term.name,)
     elif isinstance(term, Sky):
         return term
     elif term.on is None:
         wide = isinstance(term, OffsetList) and bool(term.offsets) and len(term.offsets[0]) == len(partnered)
-        return replace(term, on=partnered if wide else joined.measured)
+        return replace(term, on=partnered if wide else measured)
     else:
         named = term.on
-    names = joined.right.schema.dimension_names
     alone = [name for name in named if name in names and name not in partnered]
     if alone:
         hint = f"Map it, as in on {joined.names[-1]}.{alone[0]} = …, or leave it out: any cell is a partner then"

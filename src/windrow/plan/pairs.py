@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from windrow.errors import DataError, ExpressionError, SchemaError, UnknownNameError, nearest
 from windrow.expressions.nodes import Binary, Call, Column, Literal, Node
+from windrow.expressions.rebuilding import rebuild
 from windrow.model.types import TYPES, DataType
 from windrow.model.units import UNITS, unit
 from windrow.plan.bound import DISTANCE, Bound, BoundJoin, side_name
@@ -95,7 +95,12 @@ def neighbour_value(node: Node, join: BoundJoin, scope: Scope) -> tuple[Node, Da
 def sided(node: Node, join: BoundJoin) -> Node:
     """An expression over the pairs, in which the sides are called by their numbers."""
     names: dict[str | None, str | None] = {name: side_name(number) for number, name in enumerate(join.names, 1)}
-    return requalified(node, {**names, _MEASURED.qualifier: DISTANCE.qualifier})
+
+    def noted(part: Node) -> Node | None:
+        named = isinstance(part, Column) and part.qualifier in names
+        return replace(part, said=part.qualifier) if isinstance(part, Column) and named else None
+
+    return requalified(rebuild(node, noted), {**names, _MEASURED.qualifier: DISTANCE.qualifier})
 
 
 def sided_cell(cell: Column, names: Sequence[str]) -> Column:
@@ -109,7 +114,7 @@ def requalified(node: Node, names: Qualifiers) -> Node:
     def changed(part: Node) -> Node | None:
         return replace(part, qualifier=names.get(part.qualifier, part.qualifier)) if isinstance(part, Column) else None
 
-    return _rebuilt(node, changed)
+    return rebuild(node, changed)
 
 
 def _measured(node: Node, join: BoundJoin) -> Node:
@@ -119,7 +124,7 @@ def _measured(node: Node, join: BoundJoin) -> Node:
         asked = isinstance(part, Call) and part.function == "distance"
         return _distance(part.arguments, join) if isinstance(part, Call) and asked else None
 
-    return _rebuilt(node, changed)
+    return rebuild(node, changed)
 
 
 def _distance(arguments: tuple[Node, ...], join: BoundJoin) -> Node:
@@ -137,20 +142,6 @@ def _distance(arguments: tuple[Node, ...], join: BoundJoin) -> Node:
         angles = [name for name, (kind, _) in UNITS.items() if kind == "angle"]
         raise DataError("distances on the sky are angles", got=repr(given.value), hint=nearest(given.value, angles))
     return _MEASURED if degrees == 1 else Binary("*", _MEASURED, Literal(float(1 / degrees)))
-
-
-def _rebuilt(node: Node, changed: Callable[[Node], Node | None]) -> Node:
-    """The expression with some of its parts changed, from the top down."""
-    found = changed(node)
-    if found is not None:
-        return found
-
-    def change(part: Any) -> Any:
-        if isinstance(part, Node):
-            return _rebuilt(part, changed)
-        return tuple(map(change, part)) if isinstance(part, tuple) else part
-
-    return replace(node, **{part.name: change(getattr(node, part.name)) for part in fields(node) if part.init})
 
 
 def sided_types(join: BoundJoin) -> dict[str, DataType]:

@@ -118,6 +118,14 @@ class ChunkStatistics:
         shares = (common[inside] / (self.hi[inside] - self.lo[inside] + 1)).prod(axis=1)
         return int(np.ceil(shares * self.cells[inside]).sum())
 
+    def bounds_in(self, box: Box) -> Box:
+        """The hull of what chunks' bounds have in common with a box."""
+        inside = self.touching(box)
+        if not inside.any():
+            return Box(box.lo, tuple(lo - 1 for lo in box.lo))
+        lo, hi = self.lo[inside].min(axis=0).tolist(), self.hi[inside].max(axis=0).tolist()
+        return Box(tuple(lo), tuple(hi)) & box
+
     def coarsened(self, most: int) -> ChunkStatistics:
         """The same in at most so many rows, each of chunks that follow one another, for estimates alone."""
         if len(self) <= most:

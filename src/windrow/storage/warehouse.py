@@ -230,6 +230,9 @@ def _check_format(stated: object, root: Path) -> str:
         number = int(str(stated))
     except ValueError:
         raise StoreError("the warehouse's format is not a number", got=f"{stated!r} in {root}") from None
+    if number < 1:
+        what = f"the warehouse {root} has a format that no windrow ever wrote"
+        raise StoreError(what, got=number, hint="Restore its marker, windrow.json, from a copy")
     if number > FORMAT:
         raise StoreError(
             f"the warehouse {root} has a newer format than this windrow knows ({FORMAT})",

@@ -13,6 +13,7 @@ from windrow.api.doctor.findings import Finding, State
 from windrow.errors import Error
 from windrow.operations.dense.repair import is_disordered, put_in_order
 from windrow.storage import tables
+from windrow.storage.delta.log import DeltaLog
 from windrow.storage.dense.snapshots import DenseSnapshot, open_store
 from windrow.storage.dense.store import DenseStore
 from windrow.storage.locks import is_alive
@@ -113,6 +114,8 @@ def _check_array(array: Array) -> Iterator[Finding]:
         return
     try:
         missing = _missing(array)
+        if array.sparse:
+            DeltaLog(path).check(int(published))
         head = _sparse_head(path) if array.sparse else DenseStore(path).head()
     except Exception as error:
         yield _failure(f"{array.name}: its store cannot be read", error, _RESTORE)

@@ -28,6 +28,10 @@ from windrow.plan.bound import (
 Int64Array = npt.NDArray[np.int64]
 
 
+MOST_COMPARED = 20_000_000
+"""Pairs of chunks that are counted one by one: to list them all would take longer than the answer is worth."""
+
+
 class ChunkPairs(NamedTuple):
     """The ordinals of left and right chunks that can hold partners, pair by pair in order."""
 
@@ -47,15 +51,33 @@ def stored_scan(bound: Bound) -> BoundScan | None:
 
 def find_chunk_pairs(join: BoundJoin, by_grid: bool = False) -> ChunkPairs | None:
     """The pairs of chunks of a join of two stored arrays; None where a side's chunks are not known."""
+    sides = _sides(join, by_grid)
+    return None if sides is None else _meeting(join, *sides)
+
+
+def count_chunk_pairs(join: BoundJoin, by_grid: bool = False) -> int | None:
+    """How many there are; of very many, about: partners are looked for of some left chunks at equal steps."""
+    sides = _sides(join, by_grid)
+    if sides is None:
+        return None
+    left, right = sides
+    step = max(1, len(left.ordinals) * len(right.ordinals) // MOST_COMPARED)
+    found = len(_meeting(join, left.every(step), right))
+    return found if step == 1 else round(found * len(left.ordinals) / len(left.ordinals[::step]))
+
+
+def _sides(join: BoundJoin, by_grid: bool) -> tuple[_Side, _Side] | None:
     if makes_pairs(join.left) or join.sky is not None:
         return None
-    sides = stored_scan(join.left), stored_scan(join.right)
-    if sides[0] is None or sides[1] is None:
-        return None
-    left, right = (_chunks(side, by_grid) for side in sides if side is not None)
-    if left is None or right is None:
-        return None
-    lo, hi = _partner_boxes(join, left, sides[1].box)
+    scans = stored_scan(join.left), stored_scan(join.right)
+    left, right = (None if scan is None else _chunks(scan, by_grid) for scan in scans)
+    return None if left is None or right is None else (left, right)
+
+
+def _meeting(join: BoundJoin, left: _Side, right: _Side) -> ChunkPairs:
+    scan = stored_scan(join.right)
+    assert scan is not None, "its chunks are known"
+    lo, hi = _partner_boxes(join, left, scan.box)
     boxes, chunks = meet(lo, hi, right.chunks, right.grid)
     near = _near_enough(join, left, right, boxes, chunks)
     return ChunkPairs(left.ordinals[boxes[near]], right.ordinals[chunks[near]])
@@ -66,6 +88,13 @@ class _Side(NamedTuple):
     chunks: Chunks
     grid: Grid
     names: tuple[str, ...]
+
+    def every(self, step: int) -> _Side:
+        """Some of the chunks, the first of each ``step``."""
+        if step == 1:
+            return self
+        some = Chunks(*([np.ascontiguousarray(column[::step]) for column in columns] for columns in self.chunks))
+        return self._replace(ordinals=self.ordinals[::step], chunks=some)
 
 
 def _chunks(scan: BoundScan, by_grid: bool) -> _Side | None:

@@ -109,6 +109,27 @@ def _of_pairs(aggregate: Aggregate) -> Aggregate:
     return aggregate if aggregate.attribute is not None else Aggregate("count", PAIRED)
 
 
+@dataclass(frozen=True)
+class WholeGroups(JoinedCells):
+    """The first array as it is cut for groups that must be whole: a task holds all their pairs."""
+
+    def task_bytes(self, results: Box) -> int:
+        inside = results & self.box
+        if inside.is_empty:
+            return 0
+        width = LISTED_BYTES + 16 * len(self.wanted.arguments)
+        return super().task_bytes(inside) + self.reader.rows_in(inside) * width
+
+
+def cut_for_totals(reader: JoinReader, bound: BoundJoined) -> JoinedCells:
+    """The first array as it is cut into tasks."""
+    # Where a pair lies in the order of all pairs is known only to who has all of a group.
+    parted = all(can_join(aggregate) and not aggregate.definition.ordered for _, aggregate in bound.aggregates)
+    first = first_source(reader)
+    kind = JoinedCells if parted else WholeGroups
+    return kind(reader, first.schema, first.box, (), Wanted(bound.arguments, ()))
+
+
 def join_totals(engine: Engine, reader: JoinReader, bound: BoundJoined) -> pa.Table:
     """A row for each group, in the order of their coordinates; of too few values a result is null."""
     if not bound.min_count:
@@ -149,18 +170,16 @@ def _count_of(arguments: tuple[str, ...]) -> Aggregate:
 
 def _all_totals(engine: Engine, reader: JoinReader, bound: BoundJoined) -> pa.Table:
     aggregates, schema = bound.aggregates, bound.schema
-    # Where a pair lies in the order of all pairs is known only to who has all of a group.
-    parted = all(can_join(aggregate) and not aggregate.definition.ordered for _, aggregate in aggregates)
+    cut = cut_for_totals(reader, bound)
+    parted = not isinstance(cut, WholeGroups)
     wanted = parts_of(aggregates) if parted else aggregates
     fields = part_schema(_argument_schema(bound), wanted, schema) if parted else schema
-    first = first_source(reader)
-    cut = JoinedCells(reader, first.schema, first.box, (), Wanted(bound.arguments, ()))
-    executor = engine.choose(0 if first.box.is_empty else cut.touched_bytes(first.box))
-    blocks = _blocks(executor, cut, bound.groups, parted)
+    executor = engine.choose(0 if cut.box.is_empty else cut.touched_bytes(cut.box))
+    blocks = _blocks(executor, cut, bound.groups)
     if not blocks and not bound.groups:  # nothing to read, yet a total over all of nothing has a result
-        blocks = [first.box]
+        blocks = [cut.box]
     tasks = [GroupPairs(_within(reader, b), b, bound.groups, bound.arguments, wanted, fields) for b in blocks]
-    largest = max((_task_bytes(cut, block, parted) for block in blocks), default=0)
+    largest = max(map(cut.task_bytes, blocks), default=0)
     pieces = executor.run(Job("computing totals of pairs", group_parts if parted else group_whole, tasks, largest))
     table = pa.concat_tables([cell_fields(fields).empty_table(), *pieces])
     check_size(engine, table)
@@ -169,33 +188,30 @@ def _all_totals(engine: Engine, reader: JoinReader, bound: BoundJoined) -> pa.Ta
     return table.sort_by([(name, "ascending") for name in schema.dimension_names])
 
 
-def _task_bytes(cut: JoinedCells, block: Box, parted: bool) -> int:
-    """Peak memory of a task: one that gets whole groups holds all their pairs."""
-    if block.is_empty:
-        return 0
-    width = LISTED_BYTES + 16 * len(cut.wanted.arguments)
-    return cut.task_bytes(block) + (0 if parted else cut.reader.rows_in(block) * width)
-
-
 def _within(reader: JoinReader, block: Box) -> JoinReader:
     return reader if block.is_empty else reader.within(block)
 
 
-def _blocks(executor: Executor, cut: JoinedCells, groups: tuple[Name, ...], parted: bool) -> list[Box]:
-    """Boxes of the first array; if groups must be whole, it is cut only along dimensions that they have."""
+def cutting_grid(cut: JoinedCells, groups: tuple[Name, ...]) -> tuple[ChunkGrid, tuple[int, ...]]:
+    """Along which chunks the first array is cut, and the axes along which it is not: there groups must stay whole."""
+    grid = cut.reading_grid
+    if not isinstance(cut, WholeGroups):
+        return grid, ()
+    own = {group.name for group in groups if group.qualifier == side_name(1)}
+    whole = [name not in own for name in cut.schema.dimension_names]
+    chunk = tuple(
+        extent if is_whole else size for size, extent, is_whole in zip(grid.chunk, cut.box.shape, whole, strict=True)
+    )
+    lo = tuple(b if is_whole else g for g, b, is_whole in zip(grid.lo, cut.box.lo, whole, strict=True))
+    return ChunkGrid(lo, grid.hi, chunk), tuple(axis for axis, is_whole in enumerate(whole) if is_whole)
+
+
+def _blocks(executor: Executor, cut: JoinedCells, groups: tuple[Name, ...]) -> list[Box]:
+    """Boxes of the first array."""
     if cut.box.is_empty:
         return []
-    grid = cut.reading_grid
-    if not parted:
-        own = {group.name for group in groups if group.qualifier == side_name(1)}
-        whole = [name not in own for name in cut.schema.dimension_names]
-        chunk = tuple(
-            extent if is_whole else size
-            for size, extent, is_whole in zip(grid.chunk, cut.box.shape, whole, strict=True)
-        )
-        lo = tuple(b if is_whole else g for g, b, is_whole in zip(grid.lo, cut.box.lo, whole, strict=True))
-        grid = ChunkGrid(lo, grid.hi, chunk)
-    return cell_blocks(cut, grid, cut.box, executor)
+    grid, uncut = cutting_grid(cut, groups)
+    return cell_blocks(cut, grid, cut.box, executor, uncut)
 
 
 def _argument_schema(bound: BoundJoined) -> Schema:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -17,7 +17,7 @@ from windrow.errors import Error
 from windrow.expressions.nodes import Column, Node
 from windrow.model.bound_shape import BoundShape
 from windrow.model.box import Box
-from windrow.model.source import ChunkedCells, ComputedCells
+from windrow.model.source import BoundedCells, ChunkedCells, ComputedCells
 from windrow.operations.join.near import partner_chunks
 from windrow.operations.join.pairs import CellDistances, Meeting, Selection, select_mutual, select_pairs
 from windrow.operations.join.partners import LabelsByAxis, Partners, Share, check_labels, find_partners
@@ -104,6 +104,8 @@ class JoinReader:
     """Whether both sides are one array, each cell of which is mapped to itself."""
     sky: SkyReach | None = None
     """Where partners are found by their distance on the sky."""
+    asked: Box | None = None
+    """The right cells whose pairs are asked for; None: all."""
 
     @contextmanager
     def naming(self) -> Iterator[None]:
@@ -143,19 +145,54 @@ class JoinReader:
     def is_mutual(self) -> bool:
         return self.selection.nearest is not None and self.selection.nearest.mutual
 
+    # Boxes of pairs
+
+    def asking_for(self, boxes: Mapping[str, Box]) -> JoinReader:
+        """The same without pairs whose right cells lie outside of boxes, by side, as far as others do not change.
+
+        A pair that is left out may have been the nearest, or all that a cell had.
+        """
+        left = self.left
+        if isinstance(left, JoinReader) and not self.is_mutual:
+            left = left.asking_for(boxes)
+        alone = self.selection.kind == "inner" and self.selection.nearest is None
+        asked = boxes.get(self.side) if alone else None
+        return replace(self, left=left, asked=None if asked is None or self.right.box in asked else asked)
+
+    def reaching(self, box: Box) -> Box:
+        """The first array's cells in a box that can have a partner among those asked for."""
+        if self.asked is None or self.sky is not None or not isinstance(self.left, FirstSide):
+            return box
+        spans = reaching_spans(self.shape, self.mapping, self.asked, self.left.spans(box))
+        return Box(tuple(lo for lo, _ in spans.values()), tuple(hi for _, hi in spans.values()))
+
+    def _asked_of(self, pieces: list[Piece]) -> list[Piece]:
+        if self.asked is None:
+            return pieces
+        inside = [replace(piece, box=piece.box & self.asked) for piece in pieces]
+        return [piece for piece in inside if not piece.box.is_empty]
+
     # Estimates
 
     def right_pieces(self, box: Box) -> list[Piece]:
         """The right cells that can be partners of rows whose first cell lies in a box."""
+        return self._asked_of(self._reached_pieces(box))
+
+    def _reached_pieces(self, box: Box) -> list[Piece]:
+        """The same, whether these are asked for or not."""
         if (spans := self.left.spans(box)) and any(hi < lo for lo, hi in spans.values()):
             return []
         return partner_pieces(self.shape, self.mapping, spans, self.right.box)
 
     def _expected_pieces(self, box: Box) -> list[Piece]:
-        """The same as far as estimates go: on the sky, cells are where their coordinates say."""
+        """Those asked for as far as estimates go: on the sky, cells are where their coordinates say."""
+        return self._asked_of(self._all_expected(box))
+
+    def _all_expected(self, box: Box) -> list[Piece]:
         if box not in self._pieces_known:
-            pieces = self.right_pieces(box)
-            self._pieces_known[box] = pieces if self.sky is None else self.sky.expected(box, pieces)
+            held = bounds_in(first_source(self), box)
+            pieces = [] if held.is_empty else self._reached_pieces(held)
+            self._pieces_known[box] = pieces if self.sky is None else self.sky.expected(held, pieces)
         return self._pieces_known[box]
 
     @cached_property
@@ -169,13 +206,19 @@ class JoinReader:
     def rows_in(self, box: Box) -> int:
         """About how many pairs there are: right cells lie evenly, as far as anybody knows before reading them."""
         rows = self.left.rows_in(box)
-        pieces = self._expected_pieces(box)
+        pieces = self._all_expected(box)
         there = sum(self.right.cells_in(piece.box) for piece in pieces)
-        room = max(1, sum(piece.box.size for piece in pieces))
+        room = max(1, sum(bounds_in(self.right, piece.box).size for piece in pieces))
         partners = there * (min(1.0, self.volume / room) if self.sky is None else self.sky.share)
         if self.selection.nearest is not None:
             partners = min(partners, self.selection.nearest.count)
-        return int(rows * max(1.0, partners))
+        pairs = rows * max(1.0, partners)
+        if self.asked is None:
+            return int(pairs)
+        asked = self.right_cells(box)
+        if not asked and self.sky is not None:  # coordinates may say otherwise than the cells that they were put into
+            asked = min(1, sum(self.right.cells_in(piece.box) for piece in self.right_pieces(box)))
+        return max(1, int(pairs * asked / max(1, there))) if asked and rows else 0
 
     def cells_decoded(self, box: Box) -> int:
         return self.left.cells_decoded(box) + sum(self.right.cells_decoded(p.box) for p in self._expected_pieces(box))
@@ -184,7 +227,7 @@ class JoinReader:
         return self.left.task_bytes(box) + 2 * sum(self.right.task_bytes(p.box) for p in self._expected_pieces(box))
 
     def spans(self, box: Box) -> dict[str, Span]:
-        bounds = self.right.box
+        bounds = self.right.box if self.asked is None else self.right.box & self.asked
         names = (f"{self.side}.{name}" for name in self.right.schema.dimension_names)
         return {**self.left.spans(box), **dict(zip(names, zip(bounds.lo, bounds.hi, strict=True), strict=True))}
 
@@ -246,6 +289,7 @@ class JoinReader:
         pieces: list[Piece] = []
         if rows.length:
             pieces = partner_pieces(self.shape, self.mapping, _spans(rows, self.mapping), self.right.box)
+            pieces = self._asked_of(pieces)
             pieces = pieces if self.sky is None else self.sky.narrowed(rows, pieces)
         return read_cells(self._near(rows, pieces), self.side, pieces, self._attributes(keys))
 
@@ -313,6 +357,11 @@ class JoinReader:
             hull = hull | piece.box
         spans = reaching_spans(self.shape, self.mapping, hull, self.left.spans(whole))
         return Box(tuple(lo for lo, _ in spans.values()), tuple(hi for _, hi in spans.values())) | (box & whole)
+
+
+def bounds_in(source: ComputedCells, box: Box) -> Box:
+    """Where in a box a source has cells, as far as that is known before they are read."""
+    return source.bounds_in(box) if isinstance(source, BoundedCells) else box & source.box
 
 
 def pair_rows(meeting: Meeting, left: Int64Array, right: Int64Array) -> Rows:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -126,7 +127,8 @@ class JoinedCells:
 class PairCells:
     """Expressions over pairs, at the coordinates of all their cells; of an anti join, at those of cells without any.
 
-    It pickles. Boxes are cut along the first array's dimensions; along the others cells are only left out.
+    It pickles. In a box along the first array's dimensions its cells are read, and along the others those of the other
+    sides; where these must be looked at all together, as the nearest are, pairs are left out afterwards.
     """
 
     reader: JoinReader
@@ -154,39 +156,63 @@ class PairCells:
         extents = tuple(max(1, shape) for shape in self.box.shape[grid.ndim :])
         return ChunkGrid(grid.lo + lo, grid.hi + hi, grid.chunk + extents) if ndim > grid.ndim else grid
 
-    def _first_box(self, box: Box) -> Box:
-        first = len(first_source(self.reader).schema.dimensions)
-        return Box(box.lo[:first], box.hi[:first])
+    def _asked(self, box: Box) -> tuple[JoinReader, Box]:
+        """What reads the pairs in a box, and the cells of the first array that it reads."""
+        sides: dict[str, list[int]] = {}
+        for axis, place in enumerate(self.places):
+            assert place.qualifier is not None, "coordinates are those of a side"
+            sides.setdefault(place.qualifier, []).append(axis)
+        boxes = {
+            side: Box(tuple(box.lo[axis] for axis in axes), tuple(box.hi[axis] for axis in axes))
+            for side, axes in sides.items()
+        }
+        others = tuple(boxes[side] for side in sides if side != side_name(1))
+        if others not in self._readers_known:
+            self._readers_known[others] = self.reader.asking_for(boxes)
+        reader = self._readers_known[others]
+        return reader, reader.reaching(boxes[side_name(1)])
+
+    @cached_property
+    def _readers_known(self) -> dict[tuple[Box, ...], JoinReader]:
+        """Those made so far: they keep what estimates ask for again and again."""
+        return {}
 
     def cells_in(self, box: Box) -> int:
         inside = box & self.box
         if inside.is_empty:
             return 0
-        if self.reader.selection.kind == "anti":
-            return self.reader.left.rows_in(self._first_box(inside))
-        return self.reader.rows_in(self._first_box(inside))
+        reader, first = self._asked(inside)
+        if first.is_empty:
+            return 0
+        return reader.left.rows_in(first) if reader.selection.kind == "anti" else reader.rows_in(first)
+
+    def cells_expected(self) -> int:
+        selection = self.reader.selection
+        return 0 if selection.nodes() or selection.kind == "anti" else self.cells_in(self.box)
 
     def cells_decoded(self, results: Box) -> int:
         inside = results & self.box
-        return 0 if inside.is_empty else work(self.reader, self._first_box(inside))
+        return 0 if inside.is_empty else work(*self._asked(inside))
 
     def touched_bytes(self, results: Box) -> int:
         inside = results & self.box
         if inside.is_empty:
             return 0
-        return touched_bytes(self.reader, self._first_box(inside)) + self.cells_in(inside) * row_bytes(self.schema)
+        return touched_bytes(*self._asked(inside)) + self.cells_in(inside) * row_bytes(self.schema)
 
     def task_bytes(self, results: Box) -> int:
         inside = results & self.box
         if inside.is_empty:
             return 0
-        return task_bytes(self.reader, self._first_box(inside)) + COPIES * self.cells_in(inside) * row_bytes(
-            self.schema
-        )
+        return task_bytes(*self._asked(inside)) + COPIES * self.cells_in(inside) * row_bytes(self.schema)
 
     def within(self, results: Box) -> PairCells:
         inside = results & self.box
-        return self if inside.is_empty else replace(self, reader=self.reader.within(self._first_box(inside)))
+        if inside.is_empty:
+            return self
+        reader, first = self._asked(inside)
+        # Pairs of which nothing can be asked for are none, whatever is read.
+        return self if first.is_empty else replace(self, reader=reader.within(first))
 
     def read(self, box: Box | None = None, attributes: Iterable[str] | None = None) -> pa.Table:
         inside = self.box if box is None else box & self.box
@@ -196,7 +222,10 @@ class PairCells:
             return fields.empty_table()
         outputs = dict(self.outputs)
         nodes = [outputs[name] for name in chosen.attribute_names]
-        meeting, shares = self.reader.meet(self._first_box(inside), read_nodes([*nodes, *self.places]))
+        reader, first = self._asked(inside)
+        if first.is_empty:
+            return fields.empty_table()
+        meeting, shares = reader.meet(first, read_nodes([*nodes, *self.places]))
         pieces = [fields.empty_table()]
         with self.reader.naming():
             for _, left, right in shares:
@@ -274,6 +303,8 @@ def wide_axes(reader: JoinReader) -> tuple[int, ...]:
 
 def work(reader: JoinReader, box: Box) -> int:
     """What a box of the first array costs, in cells read: pairs cost too, and are most where cells crowd."""
+    if box.is_empty:
+        return 0
     return reader.cells_decoded(box) + reader.rows_in(box) // PAIRS_PER_CELL
 
 
@@ -287,6 +318,8 @@ def touched_bytes(reader: JoinReader, box: Box) -> int:
 
 def task_bytes(reader: JoinReader, box: Box) -> int:
     """Estimated peak memory of a box of the first array, halo, numbers and listed pairs included."""
+    if box.is_empty:
+        return 0
     cells = reader.left.rows_in(box) + reader.right_cells(box)
     # What looks at all pairs of a task together holds them all.
     pairs = reader.rows_in(box)

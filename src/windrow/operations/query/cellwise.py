@@ -14,7 +14,7 @@ from windrow.expressions.tiles import compute_block, tile_obstacle
 from windrow.model.arrow import arrow_to_block, arrow_type, block_to_arrow
 from windrow.model.box import Box
 from windrow.model.schema import Attribute, Schema
-from windrow.model.source import Blocks, ComputedCells
+from windrow.model.source import Blocks, BoundedCells, ComputedCells
 from windrow.model.types import TYPES, DataType
 from windrow.operations.query.blocks import ComputedSource, row_bytes
 from windrow.operations.query.standing import OnSource
@@ -182,6 +182,12 @@ class CellColumns(OnSource):
     def cells_in(self, box: Box) -> int:
         inside = box & self.box
         return 0 if inside.is_empty else self.source.cells_in(inside)
+
+    def bounds_in(self, box: Box) -> Box:
+        inside = box & self.box
+        if inside.is_empty or not isinstance(self.source, BoundedCells):
+            return inside
+        return self.source.bounds_in(inside)
 
     def cells_decoded(self, results: Box) -> int:
         inside = results & self.box

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
-from windrow.model.box import Box
+from windrow.model.box import Box, hull
 from windrow.model.grid import ChunkGrid
 from windrow.model.labels import Labels
 from windrow.model.schema import Schema
@@ -97,6 +97,12 @@ class StoredCells:
             share = math.prod(inside / extent for inside, extent in zip(common, whole, strict=True))
             cells += max(1, math.ceil(share * part.cells))
         return cells
+
+    def bounds_in(self, box: Box) -> Box:
+        if self.chunks is not None:
+            return self.chunks.bounds_in(box)
+        found = hull(part.box & box for part in self.snapshot.touching(box))
+        return Box(box.lo, tuple(lo - 1 for lo in box.lo)) if found is None else found
 
     def cells_decoded(self, results: Box) -> int:
         return self.cells_in(results)

@@ -205,7 +205,8 @@ def _blocks(executor: Executor, source: Source, box: Box, whole_groups: tuple[in
     working: Any = _Working(source)
     steady: Any = _Steady(executor.worker_memory)
     if isinstance(source, ComputedCells):
-        return cell_blocks(working, grid, box, steady)
+        uncut = () if whole_groups is None else [axis for axis in range(box.ndim) if axis not in whole_groups]
+        return cell_blocks(working, grid, box, steady, uncut)
     return computed_blocks(working, grid, box, steady)
 
 

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 import pyarrow as pa
@@ -34,6 +34,8 @@ CHECKPOINT_ENTRIES = 50
 FEW_ENTRIES = 20
 """Fewer old entries take less than the checkpoint that would have to stand for them."""
 _LOG = "_delta_log"
+_ENDS = 16
+"""Bytes at the end of an entry in which it is seen whether it was cut short; behind it there may be spaces."""
 _HINT = "Restore the warehouse from a copy"
 _WITH_VECTORS = {
     "minReaderVersion": 3,
@@ -86,7 +88,7 @@ class DeltaLog:
                 got=f"version {head} instead of {published}",
                 hint=_HINT,
             )
-        self._check(published)
+        self.check(published)
         if head > published:
             self.open().restore(published)
             return self._head(head)
@@ -122,17 +124,33 @@ class DeltaLog:
             known += 1
         return known
 
-    def _check(self, number: int) -> None:
-        """Refuse to build on an entry that readers outside could not read."""
-        if not self._entry(number).exists():  # it is in a checkpoint, which deltalake has opened to tell the head
-            return
+    def check(self, published: int) -> None:
+        """Refuse to build on a log that readers outside could not read.
+
+        They need every entry since the last checkpoint, which are few. The newest is read, for it may have been cut
+        short by whatever ended the last writer; of the others it is seen whether they are there and whole.
+        """
+        for number in range(published, -1, -1):
+            if self._has_checkpoint(number):
+                return
+            if not self._entry(number).exists():
+                raise self._damaged(number, "no such file")
+            try:
+                with open(self._entry(number), "rb") as file:
+                    sound = _has_actions(file) if number == published else _looks_whole(file)
+            except (ValueError, OSError) as error:
+                raise self._damaged(number, error) from error
+            if not sound:
+                raise self._damaged(number, "no actions")
+
+    def _has_checkpoint(self, number: int) -> bool:
         try:
-            lines = [json.loads(line) for line in self._entry(number).read_text().splitlines()]
-            whole = bool(lines) and all(isinstance(line, dict) for line in lines)
-        except (ValueError, OSError) as error:
-            raise self._damaged(number, error) from error
-        if not whole:
-            raise self._damaged(number, "no actions")
+            return self._checkpoint(number).stat().st_size > 0
+        except OSError:
+            return False
+
+    def _checkpoint(self, number: int) -> Path:
+        return self._folder / f"{number:020}.checkpoint.parquet"
 
     def _damaged(self, number: int, what: object) -> CorruptionError:
         where = f"entry {number} of the log of the array's store {self.path}"
@@ -150,7 +168,7 @@ class DeltaLog:
         freed = _remove(folder.glob(".*.json.tmp"))
         before = [file for file in folder.iterdir() if (number := _number(file)) is not None and number < oldest]
         entries = sum(file.suffix == ".json" for file in before)
-        checkpoint = folder / f"{oldest:020}.checkpoint.parquet"
+        checkpoint = self._checkpoint(oldest)
         if entries >= FEW_ENTRIES or (entries and checkpoint.exists()):
             if not checkpoint.exists():
                 self.open(oldest).create_checkpoint()
@@ -191,6 +209,18 @@ def _number(file: Path) -> int | None:
     """The version that a file of the log is about."""
     stem = file.name.partition(".")[0]
     return int(stem) if stem.isdigit() and len(stem) == 20 else None
+
+
+def _has_actions(file: BinaryIO) -> bool:
+    lines = [json.loads(line) for line in file.read().splitlines()]
+    return bool(lines) and all(isinstance(line, dict) for line in lines)
+
+
+def _looks_whole(file: BinaryIO) -> bool:
+    """The same by the first and the last byte alone."""
+    begin = file.read(1)
+    file.seek(-min(_ENDS, os.fstat(file.fileno()).st_size), os.SEEK_END)
+    return begin == b"{" and file.read().rstrip().endswith(b"}")
 
 
 def _remove(files: Iterable[Path]) -> int:
