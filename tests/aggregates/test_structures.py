@@ -150,7 +150,8 @@ def test_an_index_beyond_the_state_is_refused(also: str) -> None:
 def test_the_examples_of_plug_ins_hold_many_values_and_average_whole_numbers(local: Any) -> None:
     place = Path(__file__).parents[2] / "examples" / "plugins" / "windrow_example_plugins.py"
     specification = importlib.util.spec_from_file_location("windrow_example_plugins", place)
-    assert specification is not None and specification.loader is not None
+    assert specification is not None
+    assert specification.loader is not None
     plugins = importlib.util.module_from_spec(specification)
     specification.loader.exec_module(plugins)
     values = np.random.default_rng(1).random(10_000)

@@ -225,5 +225,5 @@ def test_a_halo_that_is_no_number_of_cells(halo: Any) -> None:
 def test_a_halo_that_is_worked_out_to_no_number_of_cells(local: Any) -> None:
     fill(local)
     wr.operator("halved", halo=lambda width: width / 2)(lambda block, width: block)
-    with pytest.raises(wr.SchemaError, match="the halo of operator halved must be an integer, got 1.5"):
+    with pytest.raises(wr.SchemaError, match=r"the halo of operator halved must be an integer, got 1\.5"):
         local.query("select a from halved(A, 3)")
