@@ -93,7 +93,7 @@ class Steps:
         return self._helper(self.first, ("peers",), lambda: count().over(Frame.range(None, 0)))
 
     def counted(self, frame: Frame[Any]) -> Column:
-        return self._helper(self.first, ("count", str(frame)), lambda: count().over(frame))
+        return self._helper(self.first, ("counted", str(frame)), lambda: count().over(frame))
 
     def picked(self, which: Callable[[Any], Aggregate], value: Column, frame: Frame[Any]) -> Column:
         """The value of the first or last row of a frame that has rows; NULL if it is NULL."""
@@ -129,7 +129,7 @@ def _word(key: tuple[Any, ...]) -> str:
         return plain[kind]
     if kind == "row":
         return f"the {'last value' if rest[-1] == 'last' else f'value of row {rest[-1]}'} of the partition"
-    if kind == "count":
+    if kind == "counted":
         return f"the number of {rest[-1]}"
     return f"{'whether there is a' if kind == 'null' else 'the'} {rest[0]} value of {rest[-1]}"
 
