@@ -13,7 +13,7 @@ import numpy as np
 import windrow as wr
 
 ROOM = 4096
-"""Different values that one window may meet while it slides."""
+"""Different values that one window may have; nodes whose value is gone are used again."""
 PERCENT = 70
 
 
@@ -22,46 +22,59 @@ class TreePercentile:
     """The 70th percentile: of N values the n-th smallest, n = min(N, floor(0.7 N + 1))."""
 
     def empty() -> Any:  # type: ignore[misc]
-        """Values; for each node its left and right child, its count, and the count of its subtree; nodes in use."""
-        return np.zeros(ROOM), np.zeros((ROOM, 4), np.int64), np.zeros(1, np.int64)
+        # Of each node its left and right child, how often its value is there, and how many are at and below it.
+        # Node 0 stands for none: its left is the first of the free nodes, its right the root.
+        nodes = np.zeros((ROOM + 1, 4), np.int64)
+        nodes[:, 0] = np.arange(1, ROOM + 2)
+        return np.zeros(ROOM + 1), nodes
 
     def add(state: Any, x: float) -> Any:  # noqa: N805
-        values, nodes, used = state
-        node = 0
-        while True:
-            if node == used[0]:
-                values[node] = x
-                nodes[node, :2], nodes[node, 2:] = -1, 0
-                used[0] += 1
+        values, nodes = state
+        above, side, node = 0, 1, nodes[0, 1]
+        while node > 0 and values[node] != x:
             nodes[node, 3] += 1
-            if values[node] == x:
-                nodes[node, 2] += 1
-                return state
-            side = 0 if x < values[node] else 1
-            if nodes[node, side] < 0:
-                nodes[node, side] = used[0]
-            node = nodes[node, side]
+            above, side = node, 0 if x < values[node] else 1
+            node = nodes[above, side]
+        if node == 0:
+            node = nodes[0, 0]
+            values[node] = x  # beyond the last node windrow says that there is no room
+            nodes[0, 0] = nodes[node, 0]
+            nodes[node, :] = 0
+            nodes[above, side] = node
+        nodes[node, 2:] += 1
+        return state
 
     def remove(state: Any, x: float) -> Any:  # noqa: N805
-        values, nodes, used = state
-        node = 0
+        values, nodes = state
+        above, side, node = 0, 1, nodes[0, 1]
         while values[node] != x:
             nodes[node, 3] -= 1
-            node = nodes[node, 0 if x < values[node] else 1]
+            above, side = node, 0 if x < values[node] else 1
+            node = nodes[above, side]
         nodes[node, 2:] -= 1
-        if nodes[0, 3] == 0:
-            used[0] = 0
+        if nodes[node, 2] > 0:
+            return state
+        if nodes[node, 0] > 0 and nodes[node, 1] > 0:  # the next larger value moves here, and its own node goes
+            following = nodes[node, 1]
+            while nodes[following, 0] > 0:
+                following = nodes[following, 0]
+            values[node], nodes[node, 2] = values[following], nodes[following, 2]
+            above, side, node = node, 1, nodes[node, 1]
+            while node != following:
+                nodes[node, 3] -= nodes[following, 2]
+                above, side, node = node, 0, nodes[node, 0]
+        nodes[above, side] = nodes[node, 0] + nodes[node, 1]  # at most one of them is not 0
+        nodes[node, 0], nodes[0, 0] = nodes[0, 0], node
         return state
 
     def result(state: Any) -> float:  # noqa: N805
-        values, nodes, _ = state
-        count = nodes[0, 3]
-        rank, node = min(count, count * PERCENT // 100 + 1) - 1, 0
+        values, nodes = state
+        node = nodes[0, 1]
+        rank = min(nodes[node, 3], nodes[node, 3] * PERCENT // 100 + 1) - 1
         while True:
-            left = nodes[node, 0]
-            below = nodes[left, 3] if left >= 0 else 0
+            below = nodes[nodes[node, 0], 3]
             if rank < below:
-                node = left
+                node = nodes[node, 0]
             elif rank < below + nodes[node, 2]:
                 return values[node]
             else:
@@ -69,10 +82,20 @@ class TreePercentile:
                 node = nodes[node, 1]
 
 
-@wr.operator("smooth", halo=lambda width: width // 2)
+def _as_floats(schema: Any, width: int) -> str:
+    """Averages of whole numbers are none: each attribute becomes a float."""
+    return f"<{', '.join(f'{name}: float64' for name in schema.attribute_names)}>"
+
+
+@wr.operator("smooth", halo=lambda width: width // 2, result=_as_floats)
 def smooth(block: dict[str, np.ndarray], width: int) -> dict[str, np.ndarray]:
     """the moving average of each attribute along the last dimension"""
-    return {name: _smooth_values(values, width // 2) for name, values in block.items()}
+    found = {}
+    for name in block:
+        if not name.endswith("__valid"):  # which says where a whole number is missing
+            values = np.where(block.get(f"{name}__valid", True), block[name], np.nan)
+            found[name] = _smooth_values(values, width // 2)
+    return found
 
 
 def _smooth_values(values: np.ndarray, reach: int) -> np.ndarray:

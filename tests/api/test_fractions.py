@@ -153,3 +153,9 @@ def test_quantile_is_quantile_index_in_text_and_in_python(local: Any) -> None:
     asked = array.window(i=3).agg(m=wr.quantile("a", 0.5)).compute()
     assert text["m"].values.tolist() == text["n"].values.tolist() == asked["m"].values.tolist() == [4, 2, 3, 2, 3]
     assert float(local.query("aggr A quantile(a, 0.25)").compute().to_array().item()) == 2.0
+
+
+def test_two_fractions_are_one_too_many() -> None:
+    row = np.arange(3)
+    with pytest.raises(wr.DataError, match=r"two fractions were given, got 'quantile\(0\.3\)' and fraction"):
+        wr.framed(row * 1.0, "quantile(0.3)", row, row + 1, fraction=[0.1, 0.2, 0.3])

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import windrow as wr
-from windrow.aggregates.registry import DEFINITIONS
+from windrow.aggregates.registry import DEFINITIONS, SYNONYMS
 from windrow.errors import LanguageError
 from windrow.expressions.functions import FUNCTIONS
 from windrow.expressions.nodes import Call, Node
@@ -159,8 +159,11 @@ def test_every_rule_is_used_somewhere() -> None:
 
 
 def test_aggregates_are_listed(connect: Callable[..., Any]) -> None:
-    listed = connect().query("list aggregates").column("name").to_pylist()
-    assert set(DEFINITIONS) <= set(listed)  # and those that other tests registered
+    found = connect().query("list aggregates")
+    listed = found.column("name").to_pylist()
+    assert {*DEFINITIONS, *SYNONYMS} <= set(listed)  # and those that other tests registered
+    row = found.to_pylist()[listed.index("quantile")]
+    assert (row["usage"], row["gives"]) == ("quantile(x, q)", "another name of quantile_index")
 
 
 def test_a_failed_statement_changes_nothing(connect: Callable[..., Any]) -> None:

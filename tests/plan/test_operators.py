@@ -157,9 +157,11 @@ class PluggedLargest:
 ENTRIES = """[windrow.operators]
 plugged_half = windrow_plugged:plugged_half
 plugged_broken = windrow_broken:nothing
+plugged_dumps = json:dumps
 [windrow.aggregates]
 plugged_largest = windrow_plugged:PluggedLargest
 plugged_missing = windrow_broken:nothing
+plugged_loads = json:loads
 """
 
 
@@ -190,3 +192,38 @@ def test_packages_bring_operators_and_aggregates(local: Any, package: None) -> N
     for text in ("select a from plugged_broken(A)", "aggr A plugged_missing(a)"):
         with pytest.raises(wr.Error, match=r"plug-in cannot be imported.*windrow-plugged.*a library is missing"):
             local.query(text)
+    for text, made in (("select a from plugged_dumps(A)", "wr.operator"), ("aggr A plugged_loads(a)", "wr.aggregate")):
+        with pytest.raises(wr.Error, match=rf"plug-in cannot be used.*windrow-plugged.*json.*not what {made} makes"):
+            local.query(text)
+
+
+@wr.operator("constantly", result=lambda schema, kind, value: f"<a: {kind}>")
+def constantly(block: Any, kind: str, value: float) -> Any:
+    return np.full(block["a"].shape, value)
+
+
+def test_a_result_is_never_cast_into_another_value(local: Any) -> None:
+    fill(local)
+    for kind, value, told in (
+        ("int8", 1000, "1000"), ("int32", float("nan"), "nan"), ("int32", 2.5, "2.5"), ("uint8", -1, "-1"),
+        ("float32", 1e300, r"1e\+300"), ("bool", 2, "2"), ("string", 3, "dtype int64"),
+    ):  # fmt: skip
+        query = local.array("A").operate("constantly", kind, value)
+        with pytest.raises(wr.DataError, match=f"operator constantly gave values of a that {kind} does not.*{told}"):
+            query.compute()
+    for kind, value in (("int8", 3.0), ("float32", 2), ("bool", 1), ("float64", float("nan"))):
+        found = local.array("A").operate("constantly", kind, value).compute()["a"].values
+        np.testing.assert_array_equal(found, np.full(VALUES.shape, value, kind))
+
+
+@pytest.mark.parametrize("halo", [1.5, None, "1", (1, 0.5), True])
+def test_a_halo_that_is_no_number_of_cells(halo: Any) -> None:
+    with pytest.raises(wr.SchemaError, match="the halo of operator h must be an integer"):
+        wr.operator("h", halo=halo)
+
+
+def test_a_halo_that_is_worked_out_to_no_number_of_cells(local: Any) -> None:
+    fill(local)
+    wr.operator("halved", halo=lambda width: width / 2)(lambda block, width: block)
+    with pytest.raises(wr.SchemaError, match=r"the halo of operator halved must be an integer, got 1\.5"):
+        local.query("select a from halved(A, 3)")

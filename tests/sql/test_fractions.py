@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 import windrow as wr
+from windrow.api.sql_queries import run_sql
 from windrow.sql.reading import SqlError, SqlNameError
 
 pytestmark = pytest.mark.spark
@@ -106,3 +107,33 @@ def test_fractions_that_are_no_numbers_or_change_are_refused(db: Any, table: Any
     with pytest.raises(SqlNameError) as caught:
         db.sql("select quantile_indx(x, 0.5) over (order by b) from varied")
     assert "Did you mean 'quantile_index'?" in str(caught.value)
+
+
+@pytest.mark.parametrize("wrong", ["null", "double('nan')", "-0.1", "1.1"])
+def test_a_wrong_fraction_of_a_group_is_said_without_a_trace(db: Any, table: Any, wrong: str) -> None:
+    asked = f"select b % 3 as k, quantile(x, max(if(b % 3 = 2, {wrong}, 0.5))) as m from varied group by k"
+    with pytest.raises(Exception, match=r"quantile_index: q must be between 0 and 1, got .* in a group") as caught:
+        db.sql(asked).collect()
+    assert "Traceback" not in str(caught.value)
+    result = run_sql(db, asked)
+    assert result is not None
+    with pytest.raises(wr.DataError, match=r"^quantile_index: q must be between 0 and 1, got .* in a group$"):
+        result.head(5)
+
+
+def test_wrong_numbers_of_arguments_are_told(db: Any, table: Any) -> None:
+    for call, got in (("quantile_index(x)", "one argument"), ("quantile_disc(x, 0.5, 3)", "3 arguments")):
+        for over in (" over (order by b)", ""):
+            with pytest.raises(SqlError, match=rf"{call.split('(')[0]} takes two arguments, got {got}"):
+                db.sql(f"select {call}{over} from varied")
+
+
+def test_a_sum_that_is_too_large_is_said_without_a_trace(db: Any, table: Any) -> None:
+    asked = "select sum(x + 9223372036854775000) over (order by b rows 2 preceding) as m from varied"
+    with pytest.raises(Exception, match="an integer sum overflows int64") as caught:
+        db.sql(asked).collect()
+    assert "Traceback" not in str(caught.value)
+    result = run_sql(db, asked)
+    assert result is not None
+    with pytest.raises(wr.DataError, match=r"^an integer sum overflows int64"):
+        result.head(300)

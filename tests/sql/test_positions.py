@@ -109,11 +109,42 @@ def test_one_partition_runs_in_several_tasks(db: Any) -> None:
 def test_who_does_what_is_said(db: Any) -> None:
     text = "select sum(x) over (partition by s order by b) as m, median(x) over (order by b) as n from placed"
     told = db.sql(f"explain {text}").collect()[0][0]
-    assert "sum(x) over (partition by s order by b), whose partitions run side by side" in told
+    assert "sum(x) over (partition by s order by b), a task for each value of s: which is quick where no value" in told
+    assert "windrow_sum divides those too" in told
     alone = "select avg(cast(x as decimal(10, 2))) over (order by b) as m from placed"
     told = db.sql(f"explain {alone}").collect()[0][0]
     assert "in one task" in told
     assert db.sql(alone).dtypes == [("m", "decimal(14,6)")]
+
+
+def test_explain_is_true_and_readable(db: Any) -> None:
+    text = "select corr(x, b) over (order by b) as c, rank() over (order by b) as r from placed"
+    told = db.sql(f"explain {text}").collect()[0][0].split("== Physical Plan")[0]
+    assert "corr: made of sum, min, max, each the cheapest way for a task's rows" in told
+    assert "the rows before all peers  count: from the bounds of frames alone" in told
+    assert re.search(r"rank\(\) over \(order by b\) +rank: from the rows before all peers", told)
+    assert "__" not in told
+    spark = (
+        "select lag(x) ignore nulls over (order by b) as l, collect_list(x) over (order by b rows 1 preceding) as a, "
+        "max_by(x, b) over w as m from placed window w as (partition by s)"
+    )
+    told = db.sql(f"explain {spark}").collect()[0][0]
+    assert "lag(x) ignore nulls over (order by b), in one task: windrow has no such form of lag" in told
+    assert "in one task: windrow has no collect_list" in told
+    assert "max_by(x, b) over w, a task for each value of s: windrow has no max_by" in told
+
+
+def test_a_number_stands_where_there_is_no_such_row(db: Any, spark_session: Any) -> None:
+    found = (
+        wr.frames(spark_session.table("placed"))
+        .order_by("b")
+        .agg(n=wr.lead("b", 2, 0), m=wr.lag("b", 1, -1))
+        .orderBy("b")
+        .collect()
+    )
+    values = [row["b"] for row in found]
+    assert [row["n"] for row in found] == [*values[2:], 0, 0]
+    assert [row["m"] for row in found] == [-1, *values[:-1]]
 
 
 def test_what_spark_alone_can_do_stays_sparks(db: Any, spark_session: Any) -> None:

@@ -75,7 +75,7 @@ def ntile(buckets: int) -> Position:
 
 
 def lag(attribute: Any, rows: int = 1, default: Any = None) -> Position:
-    """The value so many rows before; ``default``, a column or SQL, where there is no such row."""
+    """The value so many rows before; ``default``, a number, a column or SQL, where there is no such row."""
     return Position("lag", attribute, rows, default)
 
 

@@ -81,7 +81,7 @@ def aggregate(name: str, result: str = "float64", exact_remove: bool = False) ->
         _check(name, functions)
         if exact_remove and functions["remove"] is None:
             raise DataError(f"aggregate {name} lacks the function remove", hint="exact_remove says that it is exact")
-        made = UserAggregate(name, StateFunctions(**functions), data_type(result), exact_remove)  # type: ignore[arg-type]
+        made = UserAggregate(name, StateFunctions(**functions, name=name), data_type(result), exact_remove)  # type: ignore[arg-type]
         REGISTERED[name.lower()] = made
         return made
 
@@ -101,16 +101,15 @@ def _check(name: str, functions: dict[str, Any]) -> None:
 
 def installed_aggregates() -> dict[str, UserAggregate]:
     """All that users and installed packages registered."""
-    for loaded in load_plugins(AGGREGATES).found:
-        if isinstance(loaded, UserAggregate):
-            REGISTERED.setdefault(loaded.name.lower(), loaded)
+    for loaded in load_plugins(AGGREGATES, UserAggregate).found:
+        REGISTERED.setdefault(loaded.name.lower(), loaded)
     return REGISTERED
 
 
 def user_aggregate(name: str) -> UserAggregate:
     """A registered aggregate by name, looking into installed packages if need be."""
     if name.lower() not in REGISTERED and name.lower() not in installed_aggregates():
-        refuse_broken(AGGREGATES, name)
+        refuse_broken(AGGREGATES, UserAggregate, name)
         known = [*DEFINITIONS, *SYNONYMS, *REGISTERED]
         raise UnknownNameError("no such aggregate", got=repr(name), hint=nearest(name.lower(), known))
     return REGISTERED[name.lower()]

@@ -73,6 +73,10 @@ def _aggregate(agg: str | Aggregate, fraction: Any) -> Aggregate:
         return parse_aggregate(agg) if isinstance(agg, str) else agg
     if not isinstance(agg, str):
         raise DataError("fraction belongs to an aggregate that is named", hint='As in framed(t, "quantile", …)')
+    if "(" in agg:
+        named = parse_aggregate(agg)  # which says what is wrong with the call itself
+        hint = f'As in framed(t, "{named.name}", lo=lo, hi=hi, fraction=fractions)'
+        raise DataError("two fractions were given", got=f"{agg!r} and fraction=…", hint=hint)
     return Aggregate(agg, "x", np.asarray(fraction))
 
 

@@ -19,7 +19,7 @@ from windrow.dataframes.order import PartitionLook
 from windrow.dataframes.sessions import collect_table, column_named, functions
 from windrow.dataframes.slices import Division, Piece, divide
 from windrow.dataframes.spec import CARRIED, HOME, PLACE, TARGET, FrameTask
-from windrow.dataframes.table_plan import GATHER_ROWS, Route, TablePlan
+from windrow.dataframes.table_plan import GATHER_ROWS, Route, TablePlan, map_tasks
 from windrow.dataframes.unbounded_states import Carried, Received
 from windrow.dataframes.unbounded_summaries import summarise_unseen
 
@@ -45,7 +45,7 @@ def route_exact(plan: TablePlan, looks: list[PartitionLook]) -> Route:
     division = divide(plan.task, cuts, pieces, wanted)
     carriage = summarise_unseen(plan.task, keyed, division)
     sent = _spread_rows(plan, keyed, division, carriage.rows)
-    result = sent.mapInArrow(partial(run_sorted, plan.task, carriage.outside), plan.result)
+    result = map_tasks(plan, sent, partial(run_sorted, plan.task, carriage.outside))
     sizes = [0] * len(division.shares)
     for piece in division.pieces:
         for number in range(division.lowest[piece.number], division.highest[piece.number] + 1):

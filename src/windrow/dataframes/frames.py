@@ -112,11 +112,11 @@ class TableFrames:
         from windrow.dataframes.routes import describe_route
 
         query = self._with_strategy(strategy)
-        if has_positions(aggregates):
-            steps = query._steps(aggregates)
-            aggregates = steps.first
-        plan, route = query._route(aggregates)
-        return describe_route(plan, route, self._describe())
+        if not has_positions(aggregates):
+            return describe_route(*query._route(aggregates), self._describe(), {})
+        steps = query._steps(aggregates)
+        told = describe_route(*query._route(steps.first), self._describe(), steps.words)
+        return "\n".join([told, *steps.describe()])
 
     @property
     def default_frame(self) -> Frame[Any]:

@@ -13,7 +13,7 @@ from windrow.dataframes.blocks import FrameStream, gather_batches
 from windrow.dataframes.order import Halo
 from windrow.dataframes.sessions import functions, physical_plan
 from windrow.dataframes.spec import PLACE, FrameTask
-from windrow.dataframes.table_plan import GATHER_ROWS, Route, TablePlan
+from windrow.dataframes.table_plan import GATHER_ROWS, Route, TablePlan, map_tasks
 from windrow.errors import DataError
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ def place_rows(plan: TablePlan) -> DataFrame:
 
 def route_in_place(plan: TablePlan, held: dict[int, Halo]) -> Route:
     """No row is moved; ``held`` are the neighbours' rows of each Spark partition."""
-    result = place_rows(plan).mapInArrow(partial(run_in_place, plan.task, held), plan.result)
+    result = map_tasks(plan, place_rows(plan), partial(run_in_place, plan.task, held))
     return Route(
         rows=sum(halo.rows for halo in held.values()),
         tasks=len(held),

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from datetime import date
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from windrow.aggregates.aggregate import Aggregate, FramedAggregate, count, first, last, max, sum
@@ -38,7 +40,10 @@ class Steps:
     first: dict[str, Any] = field(default_factory=dict)
     second: dict[str, Any] = field(default_factory=dict)
     results: dict[str, Callable[[], Column]] = field(default_factory=dict)
+    words: dict[str, str] = field(default_factory=dict)
     _known: dict[tuple[Any, ...], str] = field(default_factory=dict)
+    _using: list[str] = field(default_factory=list)
+    _used: dict[str, list[str]] = field(default_factory=dict)  # the helpers of each position, as they are asked for
 
     def add(self, name: str, asked: Any) -> None:
         """A column that is asked for."""
@@ -48,7 +53,13 @@ class Steps:
             return
         if not self.query.order:
             raise SchemaError(f"{asked.name} needs rows in an order", hint='As in order_by("day")')
+        told = f"{name:<10}  {asked.name}"
+        self._used[told] = self._using = []
         self.results[name] = _MAKE[asked.name](self, asked)
+
+    def describe(self) -> list[str]:
+        """What each position is made of."""
+        return [f"  {told}: from {', '.join(dict.fromkeys(used))}" for told, used in self._used.items()]
 
     def run(self) -> DataFrame:
         """The rows with all columns that were asked for."""
@@ -62,6 +73,8 @@ class Steps:
         if key not in self._known:
             self._known[key] = f"{HELPER}{len(self._known)}"
             step[self._known[key]] = make()
+            self.words[self._known[key]] = _word(key) + (" in a second pass" if step is self.second else "")
+        self._using.append(self.words[self._known[key]])
         return column_named(self._known[key])
 
     def number(self) -> Column:
@@ -80,7 +93,7 @@ class Steps:
         return self._helper(self.first, ("peers",), lambda: count().over(Frame.range(None, 0)))
 
     def counted(self, frame: Frame[Any]) -> Column:
-        return self._helper(self.first, ("count", str(frame)), lambda: count().over(frame))
+        return self._helper(self.first, ("counted", str(frame)), lambda: count().over(frame))
 
     def picked(self, which: Callable[[Any], Aggregate], value: Column, frame: Frame[Any]) -> Column:
         """The value of the first or last row of a frame that has rows; NULL if it is NULL."""
@@ -102,6 +115,25 @@ class Steps:
         )
 
 
+def _word(key: tuple[Any, ...]) -> str:
+    """What a helper is, for readers."""
+    kind, *rest = key
+    plain = {
+        "number": "the row's number",
+        "rows": "the rows of the partition",
+        "before": "the rows before all peers",
+        "peers": "the rows up to the last peer",
+        "groups": "the groups of peers",
+    }
+    if kind in plain:
+        return plain[kind]
+    if kind == "row":
+        return f"the {'last value' if rest[-1] == 'last' else f'value of row {rest[-1]}'} of the partition"
+    if kind == "counted":
+        return f"the number of {rest[-1]}"
+    return f"{'whether there is a' if kind == 'null' else 'the'} {rest[0]} value of {rest[-1]}"
+
+
 def _value(given: Any, frame: DataFrame) -> Column:
     if is_column(given):
         column: Column = given
@@ -112,6 +144,14 @@ def _value(given: Any, frame: DataFrame) -> Column:
         found: Column = functions().expr(given)
         return found
     raise DataError("a column's name, a Column or SQL text is expected", got=repr(given))
+
+
+def _default(asked: Position, frame: DataFrame) -> Column:
+    """What stands where there is no such row: a text is a column or SQL, a number or a date is itself."""
+    if isinstance(asked.default, bool | int | float | Decimal | date):
+        constant: Column = functions().lit(asked.default)
+        return constant
+    return _value(asked.default, frame)
 
 
 def _row_number(steps: Steps, _asked: Position) -> Callable[[], Column]:
@@ -162,7 +202,7 @@ def _shift(steps: Steps, asked: Position) -> Callable[[], Column]:
     found = steps._helper(steps.first, ("value", "first", str(value), str(frame)), lambda: first(value).over(frame))
     if asked.default is None:
         return lambda: found
-    inside, default = steps.counted(frame), _value(asked.default, steps.query.df)
+    inside, default = steps.counted(frame), _default(asked, steps.query.df)
     return lambda: functions().when(inside == 0, default).otherwise(found)
 
 

@@ -5,6 +5,7 @@ What must be known of the rows is looked at only when a way asks for it.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 
@@ -148,8 +149,11 @@ def estimate_memory(route: Route) -> int:
     return 3 * (row_bytes(route.result.schema) + _OWN_BYTES) * rows
 
 
-def describe_route(plan: TablePlan, route: Route, frame: str) -> str:
-    """A route in words, what it was chosen from, and what tasks will choose from."""
+def describe_route(plan: TablePlan, route: Route, frame: str, words: Mapping[str, str]) -> str:
+    """A route in words, what it was chosen from, and what tasks will choose from.
+
+    ``words`` are for columns that nobody asked for by name.
+    """
     assert route.choice is not None
     lines = [
         f"Frames of {route.rows:,} rows: {frame}",
@@ -159,18 +163,23 @@ def describe_route(plan: TablePlan, route: Route, frame: str) -> str:
         f"  neighbours  {route.neighbours:,} rows that tasks look at beside their own",
         f"  memory      about {estimate_memory(route) / 2**20:,.0f} MB a task beside Spark's own",
     ]
-    lines += [f"  {item.output:<10}  {_strategies(item)}" for item in plan.task.aggregates]
+    lines += [f"  {words.get(item.output, item.output):<10}  {_strategies(item)}" for item in plan.task.aggregates]
     return "\n".join(lines)
 
 
 def _strategies(item: TableAggregate) -> str:
     """What an aggregate is computed by: tasks choose once they see their rows."""
     aggregate = f"{item.aggregate.name}: "
-    operation = item.aggregate.definition.operation
+    found = item.aggregate.definition
+    operation = found.operation
     if item.method != AUTO:
         return f"{aggregate}method {item.method}, as asked"
+    if item.aggregate.user is not None:
+        return f"{aggregate}by the functions that it has: {item.aggregate.user.functions.strategy}"
+    if found.counts or found.ordered:
+        return f"{aggregate}from the bounds of frames alone"
     if operation not in CHAINS:
-        return aggregate + ("from the bounds alone" if operation is None else "by the functions that it has")
+        return f"{aggregate}made of {', '.join(dict.fromkeys(found.made_of))}, each the cheapest way for a task's rows"
     if item.strategy != AUTO:
         return f"{aggregate}{item.strategy}, as asked"
     names = ", ".join(strategy.name for strategy in CHAINS[operation])

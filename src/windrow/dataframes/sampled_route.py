@@ -29,7 +29,7 @@ from windrow.dataframes.sampled_cuts import (
 )
 from windrow.dataframes.sessions import collect_rows, collect_table, column_named, functions
 from windrow.dataframes.spec import PLACE, FrameTask
-from windrow.dataframes.table_plan import GATHER_ROWS, HALO_BYTES, Route, TablePlan, row_bytes
+from windrow.dataframes.table_plan import GATHER_ROWS, HALO_BYTES, Route, TablePlan, map_tasks, row_bytes
 from windrow.kernels.frames.row_sorting import sort_rows
 
 if TYPE_CHECKING:
@@ -134,7 +134,7 @@ def route_sampled(plan: TablePlan, rows: int, found: Sampled) -> Route:
         neighbours=sum(halo.neighbours for halo in halos.values()),
         largest=-(-rows // tasks) + max((halo.neighbours for halo in halos.values()), default=0),
         whole=True,
-        result=placed.mapInArrow(run, plan.result),
+        result=map_tasks(plan, placed, run),
     )
 
 

@@ -42,7 +42,9 @@ _FAILURE = pa.field(f"{CHUNK_COLUMN} failure", pa.binary())
 
 _POLL_SECONDS = 0.05
 _RAISED = re.compile(r"windrow\.errors\.(?P<kind>\w+): (?P<message>.+)")
-"""A windrow error in a Python worker's trace, from a function that makes a frame and so has no receipt to put it in."""
+"""A windrow error in Spark's own, from a function that makes a frame and so has no receipt to put it in."""
+_STATE = re.compile(r"\s*SQLSTATE: \w+.*")
+"""What Spark adds to a message."""
 
 
 def _workers(session: SparkSession) -> int:
@@ -244,12 +246,17 @@ def open_outcomes(outcomes: Iterable[bytes]) -> list[Any]:
     return receipts
 
 
+def tell_failure(error: Error) -> str:
+    """An error as the message of one of Spark's own, in one line, by which ``explain_failure`` knows it again."""
+    return f"windrow.errors.{type(error).__name__}: " + " ".join(str(error).split("\n"))
+
+
 def explain_failure(label: str, failure: BaseException) -> BaseException:
     if isinstance(failure, Error) or not isinstance(failure, Exception):
         return failure
     raised = _RAISED.search(str(failure))
     if raised is not None and issubclass(kind := getattr(errors, raised["kind"], Exception), Error):
-        return kind(raised["message"])
+        return kind(_STATE.sub("", raised["message"]))
     lines = [line.strip() for line in str(failure).splitlines() if line.strip()]
     telling = [line for line in lines if "Error" in line or "Exception" in line]
     return MachineError(

@@ -48,13 +48,10 @@ class Operator:
     def halo_of(self, schema: Schema, parameters: Sequence[Parameter]) -> tuple[int, ...]:
         """The cells around a block that it needs, for each dimension."""
         found = self._asked(self.halo, parameters, "halo")
-        sides = (found,) * schema.ndim if isinstance(found, int) else tuple(found)
+        sides = tuple(found) if isinstance(found, Sequence) and not isinstance(found, str) else (found,) * schema.ndim
         if len(sides) != schema.ndim:
             raise SchemaError(f"operator {self.name} needs a halo for each of {schema.ndim} dimensions", got=sides)
-        for side in sides:
-            if whole_number(side, f"the halo of {self.name}") < 0:
-                raise SchemaError(f"the halo of {self.name} must not be negative", got=side)
-        return sides
+        return tuple(_check_side(side, self.name) for side in sides)
 
     def attributes_of(self, schema: Schema, parameters: Sequence[Parameter]) -> tuple[Attribute, ...]:
         """The attributes of its result; by default those of its input."""
@@ -91,6 +88,18 @@ class Operator:
         return f"<windrow operator {self.usage}>"
 
 
+def _check_side(side: object, name: str) -> int:
+    """A number of cells."""
+    try:
+        found = whole_number(side, f"the halo of operator {name}")
+    except SchemaError as error:
+        hint = "A number of cells, one for each dimension, or a function of the parameters that gives such"
+        raise SchemaError(error.what, got=error.got, hint=hint) from None
+    if found < 0:
+        raise SchemaError(f"the halo of operator {name} must not be negative", got=side)
+    return found
+
+
 def _parameters(function: Callable[..., Any]) -> list[str]:
     return list(inspect.signature(function).parameters)[1:]
 
@@ -110,6 +119,10 @@ def operator(name: str, *, halo: Any = 0, result: Any = None) -> Callable[[Calla
     if name.lower() in FORMS:
         raise DataError("a form of the language has that name", got=repr(name))
 
+    if not callable(halo):
+        for side in halo if isinstance(halo, Sequence) and not isinstance(halo, str) else (halo,):
+            _check_side(side, name)
+
     def register(function: Callable[..., Any]) -> Operator:
         if not callable(function) or not inspect.signature(function).parameters:
             raise DataError(f"operator {name} must be a function of a block", got=repr(function))
@@ -123,16 +136,15 @@ def operator(name: str, *, halo: Any = 0, result: Any = None) -> Callable[[Calla
 
 def installed_operators() -> dict[str, Operator]:
     """All that are known, those of installed packages among them."""
-    for loaded in load_plugins(OPERATORS).found:
-        if isinstance(loaded, Operator):
-            REGISTERED.setdefault(loaded.name.lower(), loaded)
+    for loaded in load_plugins(OPERATORS, Operator).found:
+        REGISTERED.setdefault(loaded.name.lower(), loaded)
     return REGISTERED
 
 
 def find_operator(name: str) -> Operator:
     known = installed_operators()
     if name.lower() not in known:
-        refuse_broken(OPERATORS, name)
+        refuse_broken(OPERATORS, Operator, name)
         names = [*(found.name for found in known.values()), *FORMS]
         raise UnknownNameError("no such operator", got=repr(name), hint=nearest(name, names))
     return known[name.lower()]

@@ -23,6 +23,7 @@ from windrow.dataframes.keys import join_chunks
 from windrow.dataframes.sessions import functions
 from windrow.dataframes.values import take_column
 from windrow.errors import DataError, Error
+from windrow.execution.spark import tell_failure
 from windrow.sql.over_clauses import grouped_kind, read_aggregate, unwrap_call
 from windrow.sql.reading import Reading
 
@@ -53,8 +54,19 @@ class GroupedCall:
         # The order in which rows come to a group is chance, and a user's function may depend on it.
         gathered = f"collect_list({value}){condition}"
         gathered = f"sort_array({gathered})" if self.aggregate.user is not None else gathered
-        fraction = "" if self.fraction is None else f", cast({reading.text_of(self.fraction)} as double)"
-        return f"{function}({gathered}{fraction})"
+        return f"{function}({gathered}{self._write_fraction(reading)})"
+
+    def _write_fraction(self, reading: Reading) -> str:
+        """The fraction of each group; Spark itself refuses a wrong one, without a worker's trace."""
+        if self.fraction is None:
+            return ""
+        text = reading.text_of(self.fraction)
+        found, rule = self.aggregate.definition, self.aggregate.definition.ranks
+        assert rule is not None
+        refusal = DataError(f"{found.name}: {found.parameter} must be between 0 and {rule.limit}", got="")
+        told = f"concat('{tell_failure(refusal)}', coalesce(string({text}), 'NULL'), ' in a group')"
+        # NaN is larger than everything to Spark.
+        return f", if(double({text}) between 0 and {rule.limit}, double({text}), raise_error({told}))"
 
 
 def grouped_calls(reading: Reading, select: exp.Select) -> Iterator[GroupedCall]:
@@ -147,15 +159,10 @@ class GroupEvaluation:
         columns = values.flatten() if pa.types.is_struct(values.type) else [values]
         aggregate = self.aggregate
         if fractions is not None:
-            aggregate = replace(aggregate, parameter=self._check(fractions))
+            found = join_chunks(fractions).to_numpy(zero_copy_only=False)
+            aggregate = replace(aggregate, parameter=found)
         names = ("x", "y")[: len(columns)]
         forms = [take_column(column, aggregate) for column in columns]
         held = {name: form.column for name, form in zip(names, forms, strict=True)}
         found = FrameEvaluation(held, frames, nan="value").result(aggregate.of(*names))
         return forms[0].decode(found, self.result)
-
-    def _check(self, fractions: pa.Array) -> Any:
-        found = join_chunks(fractions)
-        if found.null_count:
-            raise DataError(f"{self.aggregate.definition.parameter} of {self.aggregate.name} must not be NULL")
-        return found.to_numpy(zero_copy_only=False)

@@ -16,7 +16,7 @@ from windrow.aggregates.positions import NAMES as POSITIONS
 from windrow.aggregates.positions import PLACES, SHIFTS, Position
 from windrow.aggregates.registry import DEFINITIONS, definition, is_built_in
 from windrow.aggregates.user import user_aggregate
-from windrow.errors import Error, UnknownNameError
+from windrow.errors import DataError, Error, UnknownNameError
 from windrow.model.frame import Frame
 from windrow.sql.frame_clauses import check_frame, has_varying_bounds, read_frame
 from windrow.sql.reading import Reading
@@ -221,6 +221,11 @@ def _read_specification(reading: Reading, window: exp.Window, named: Mapping[str
     return _Specification(frame, tuple(partition), orders, beyond_spark)
 
 
+def partition_of(reading: Reading, window: exp.Window, named: Mapping[str, exp.Window]) -> tuple[exp.Expr, ...]:
+    """What a window is divided by, also if it is a named one."""
+    return _read_specification(reading, window, named).partition
+
+
 def _read_order(item: exp.Expr) -> Order:
     if not isinstance(item, exp.Ordered):
         return Order(item, False, True)
@@ -250,7 +255,7 @@ def read_aggregate(reading: Reading, window: exp.Expr, function: Function, name:
         if function.within is not None:
             raise reading.error(f"{name} has no within group", window)
         if found is not None and found.parameter is not None:
-            return _read_quantile(found, arguments, forced)
+            return _read_quantile(found, function.name, arguments, forced)
         if frequent and len(arguments) == 2 and isinstance(arguments[1], exp.Boolean):
             arguments = arguments[:1]  # Spark's mode(x, true): of several the smallest, which is windrow's rule
         return _read_plain(reading, window, name, found, arguments)
@@ -282,10 +287,14 @@ def _read_plain(
     return Aggregate(found.name, "x", second="y" if wanted == 2 else None), arguments
 
 
-def _read_quantile(found: Definition, arguments: tuple[exp.Expr, ...], forced: bool) -> _Asked | None:
+def _read_quantile(found: Definition, name: str, arguments: tuple[exp.Expr, ...], forced: bool) -> _Asked | None:
     """Spark's percentile takes a fraction and interpolates; windrow's own is asked for as windrow_percentile."""
+    if len(arguments) != 2 and found.instead_in_spark is not None and not forced:
+        return None  # Spark's own takes other numbers of arguments too
     if len(arguments) != 2:
-        return None
+        told = "one argument" if len(arguments) == 1 else f"{len(arguments)} arguments"
+        usual = 0.5 if found.ranks is None or found.ranks.limit == 1 else 70
+        raise DataError(f"{name} takes two arguments", got=told, hint=f"As in {name}(x, {usual})")
     if _is_list(arguments[1]):
         return None
     parameter = _read_number(arguments[1])

@@ -16,6 +16,7 @@ from windrow.sql.definitions import definition_of, definitions_for, refuse_recur
 from windrow.sql.frames import SortedWindows
 from windrow.sql.grouped_calls import grouped_calls, register_call
 from windrow.sql.items import clauses_of
+from windrow.sql.left_to_spark import tell_sparks
 from windrow.sql.over_clauses import is_own_name
 from windrow.sql.problems import is_spark_error, translate_error
 from windrow.sql.reading import Reading, SqlError, tokens_of, walk_query
@@ -211,13 +212,16 @@ class SqlQuery:
                     f"spark    {reading.label(call.node)} in one task, because windrow cannot: {error.what}"
                     for call in optional
                 ]
-                self._put_calls(reading, select, ScopeReader(reading, select, asks, optional=False))
+                told = {id(call.node) for call in optional}
+                self._put_calls(reading, select, ScopeReader(reading, select, asks, optional=False), told)
 
-    def _put_calls(self, reading: Reading, select: exp.Select, scope: ScopeReader) -> None:
+    def _put_calls(
+        self, reading: Reading, select: exp.Select, scope: ScopeReader, told: AbstractSet[int] = frozenset()
+    ) -> None:
         self.report += [
-            f"spark    {reading.label(window)}, whose partitions run side by side"
+            self._restore_names(tell_sparks(reading, window, scope.named))
             for window in windows_of(select)
-            if self._explains and id(window) not in scope.calls and window.args.get("partition_by")
+            if self._explains and id(window) not in scope.calls and id(window) not in told
         ]
         if scope.calls:
             refuse_recursion(reading, select, next(iter(scope.calls.values())).node)

@@ -10,8 +10,8 @@ import numpy as np
 from windrow.aggregates.states.extremes import blanked
 from windrow.aggregates.states.rule import COUNT, Array, Finished, Mask, Rows, State, StateRule, counted, values_there
 from windrow.errors import DataError
-from windrow.kernels.user.groups import GroupLoops, group_loops, run_loop, state_fields
-from windrow.kernels.user.windows import StateFunctions
+from windrow.kernels.user.groups import GroupLoops, group_loops, state_fields
+from windrow.kernels.user.windows import StateFunctions, run_user_loop
 from windrow.model.types import TYPES, DataType, data_type_of
 
 LOST = "lost"
@@ -51,14 +51,14 @@ class UserRule(StateRule):
     def enter(self, state: State, rows: Rows) -> State:
         values, starts = _values(rows)
         columns = self._copied(state)
-        run_loop(self._loops.enter, columns, state[COUNT], values, starts)
+        run_user_loop(self.functions, self._loops.enter, columns, state[COUNT], values, starts)
         return self._state(state[COUNT] + np.diff(starts), columns, state[LOST])
 
     def leave(self, state: State, rows: Rows) -> State:
         values, starts = _values(rows)
         counts = counted(state, {COUNT: np.diff(starts)}, -1)
         columns = self._copied(state)
-        run_loop(self._loops.leave, columns, state[COUNT], values, starts)
+        run_user_loop(self.functions, self._loops.leave, columns, state[COUNT], values, starts)
         return self._state(counts, columns, state[LOST])
 
     def merge(self, one: State, other: State) -> State:
@@ -69,7 +69,7 @@ class UserRule(StateRule):
         if self.functions.merge is None:
             lost = np.where(both, 1, lost)
         else:
-            run_loop(self._loops.merge, columns, self._copied(other), np.flatnonzero(both))
+            run_user_loop(self.functions, self._loops.merge, columns, self._copied(other), np.flatnonzero(both))
         return self._state(one[COUNT] + other[COUNT], columns, lost)
 
     def remove(self, one: State, other: State) -> State:
@@ -81,7 +81,7 @@ class UserRule(StateRule):
         counts = state[COUNT]
         lost = (counts > 0) & (state[LOST] > 0)
         values = np.zeros(len(counts), self.result.dtype)
-        run_loop(self._loops.result, self._copied(state), np.where(lost, 0, counts), values)
+        run_user_loop(self.functions, self._loops.result, self._copied(state), np.where(lost, 0, counts), values)
         return Finished(values, counts == 0, lost)
 
     def _copied(self, state: State) -> tuple[Array, ...]:

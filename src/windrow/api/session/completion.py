@@ -82,9 +82,10 @@ def _operators() -> dict[str, str]:
 
 
 def _functions() -> dict[str, str]:
-    from windrow.aggregates.registry import DEFINITIONS
+    from windrow.aggregates.registry import DEFINITIONS, SYNONYMS
     from windrow.aggregates.user import installed_aggregates
     from windrow.expressions.functions import FUNCTIONS
 
     own = {f"{found.name}(": "aggregate" for found in installed_aggregates().values()}
-    return {f"{name}(": "function" for name in FUNCTIONS} | {f"{name}(": "aggregate" for name in DEFINITIONS} | own
+    known = {f"{name}(": "aggregate" for name in (*DEFINITIONS, *SYNONYMS)}
+    return {f"{name}(": "function" for name in FUNCTIONS} | known | own

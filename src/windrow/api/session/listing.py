@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -70,10 +71,12 @@ def _versions(database: Database, array: str) -> pa.Table:
 
 
 def _aggregates(_database: Database) -> pa.Table:
-    from windrow.aggregates.registry import DEFINITIONS
+    from windrow.aggregates.registry import DEFINITIONS, SYNONYMS
     from windrow.aggregates.user import installed_aggregates
 
     known = {**DEFINITIONS} | {found.name: found.definition for found in installed_aggregates().values()}
+    for synonym, name in SYNONYMS.items():
+        known[synonym] = replace(DEFINITIONS[name], name=synonym, summary=f"another name of {name}")
     found = [known[name] for name in sorted(known)]
     return pa.table(
         {

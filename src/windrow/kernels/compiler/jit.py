@@ -70,6 +70,12 @@ def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
     return result
 
 
+def guarded(function: Callable[..., Any]) -> Callable[..., Any]:
+    """As ``compiled``, for users' own functions: an index beyond an array is an error, not somebody else's memory."""
+    result: Callable[..., Any] = native.njit(nogil=True, boundscheck=True)(getattr(function, "py_func", function))
+    return result
+
+
 # Passing an array on counts a reference to it, which takes longer than most steps of a sliding window. Bare functions
 # do not count, and may therefore work only on memory that they were given.
 BARE = {"nogil": True, "_nrt": False}

@@ -11,14 +11,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from windrow.errors import DataError
-from windrow.kernels.compiler.jit import CompilationError, compiled
+from windrow.kernels.compiler.jit import compiled, guarded
 from windrow.kernels.papers.slide import Unit
 from windrow.kernels.shapes.incremental import Groups, groups_of
 from windrow.kernels.shapes.layout import Walk, lay_out
 from windrow.kernels.shapes.problems import ShapeProblem
 from windrow.kernels.user.loops import merging_units, scan_unit
-from windrow.kernels.user.windows import StateFunctions, reason_of
+from windrow.kernels.user.windows import StateFunctions, run_user_loop
 
 Array = npt.NDArray[Any]
 
@@ -44,21 +43,17 @@ def user_shapes(
     if key not in _COMPILED:
         _COMPILED[key] = _loop(functions, key[1])
     groups = groups_of(problem, layout)
-    try:
-        _COMPILED[key](layout.flat, layout.there, layout.walk, groups, out.reshape(-1), counts.reshape(-1))
-    except CompilationError as error:
-        raise DataError("a user-defined aggregate does not compile", got=reason_of(error)) from error
-    except Exception as error:
-        raise DataError("a user-defined aggregate failed", got=f"{type(error).__name__}: {error}") from error
+    arguments = (layout.flat, layout.there, layout.walk, groups, out.reshape(-1), counts.reshape(-1))
+    run_user_loop(functions, _COMPILED[key], *arguments)
     return out, counts
 
 
 def _loop(functions: StateFunctions, method: str) -> Any:
-    empty, add, result = (compiled(f) for f in (functions.empty, functions.add, functions.result))
+    empty, add, result = (guarded(f) for f in (functions.empty, functions.add, functions.result))
     if method != "naive" and functions.remove is not None:
-        return _removing_loop(empty, scan_unit(add), scan_unit(compiled(functions.remove)), result)
+        return _removing_loop(empty, scan_unit(add), scan_unit(guarded(functions.remove)), result)
     if method != "naive" and functions.merge is not None:
-        return _merging_loop(empty, scan_unit(add), compiled(functions.merge), result)
+        return _merging_loop(empty, scan_unit(add), guarded(functions.merge), result)
     return _adding_loop(empty, scan_unit(add), result)
 
 

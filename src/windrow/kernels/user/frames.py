@@ -12,10 +12,10 @@ import numpy as np
 import numpy.typing as npt
 
 from windrow.errors import DataError
-from windrow.kernels.compiler.jit import CompilationError, compiled
+from windrow.kernels.compiler.jit import compiled, guarded
 from windrow.kernels.frames.paths import AS_THEY_COME, best_path
 from windrow.kernels.frames.spans import Spans
-from windrow.kernels.user.windows import StateFunctions
+from windrow.kernels.user.windows import StateFunctions, run_user_loop
 
 Array = npt.NDArray[Any]
 
@@ -30,12 +30,7 @@ def user_frames(functions: StateFunctions, values: Array, spans: Spans, result: 
     loop = _COMPILED[functions.token, way]
     out = np.zeros(spans.count, result)
     order = best_path(spans).order if way == "remove" and method == "auto" else AS_THEY_COME
-    try:
-        loop(np.ascontiguousarray(values), spans.begin, spans.end, order, out)
-    except CompilationError as error:
-        raise DataError("a user-defined aggregate does not compile", got=_reason(error)) from error
-    except Exception as error:
-        raise DataError("a user-defined aggregate failed", got=f"{type(error).__name__}: {error}") from error
+    run_user_loop(functions, loop, np.ascontiguousarray(values), spans.begin, spans.end, order, out)
     return out
 
 
@@ -47,13 +42,8 @@ def _way(functions: StateFunctions, method: str) -> str:
     return "merge" if functions.remove is None or method == "segment_tree" else "remove"
 
 
-def _reason(error: Exception) -> str:
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return (lines or ["no reason given"])[0][:300]
-
-
 def _callable(*functions: Any) -> list[Any]:
-    return [compiled(function) for function in functions]
+    return [guarded(function) for function in functions]
 
 
 def _adding(functions: StateFunctions) -> Any:
@@ -92,16 +82,19 @@ def _removing(functions: StateFunctions) -> Any:
                 state = empty()
                 for r in range(ranges):
                     first[r] = last[r] = begin[r, k]
+            # What leaves goes first: a state of bounded size need never hold more than one frame.
+            for r in range(ranges):
+                lo, hi = begin[r, k], end[r, k]
+                for row in range(first[r], min(lo, last[r])):
+                    state = remove(state, values[row])
+                for row in range(max(hi, first[r]), last[r]):
+                    state = remove(state, values[row])
             for r in range(ranges):
                 lo, hi = begin[r, k], end[r, k]
                 for row in range(max(lo, last[r]), hi):
                     state = add(state, values[row])
                 for row in range(lo, min(hi, first[r])):
                     state = add(state, values[row])
-                for row in range(first[r], min(lo, last[r])):
-                    state = remove(state, values[row])
-                for row in range(max(hi, first[r]), last[r]):
-                    state = remove(state, values[row])
                 first[r], last[r] = lo, hi
             if size > 0:
                 out[k] = result(state)

@@ -8,9 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from windrow.errors import DataError
-from windrow.kernels.compiler.jit import CompilationError, compiled
-from windrow.kernels.user.windows import StateFunctions, reason_of
+from windrow.kernels.compiler.jit import compiled, guarded
+from windrow.kernels.user.windows import StateFunctions, run_user_loop
 
 Array = npt.NDArray[Any]
 Columns = tuple[Array, ...]
@@ -35,31 +34,21 @@ def group_loops(functions: StateFunctions, fields: int) -> GroupLoops:
     return _COMPILED[functions.token]
 
 
-def run_loop(loop: Callable[..., None], *arguments: Any) -> None:
-    """Run one of the loops; what goes wrong in a user's functions is said so."""
-    try:
-        loop(*arguments)
-    except CompilationError as error:
-        raise DataError("a user-defined aggregate does not compile", got=reason_of(error)) from error
-    except Exception as error:
-        raise DataError("a user-defined aggregate failed", got=f"{type(error).__name__}: {error}") from error
-
-
 def state_fields(functions: StateFunctions, kind: np.dtype[Any]) -> tuple[np.dtype[Any], ...]:
     """The types of a state's fields, for values of a type."""
-    empty, add = compiled(functions.empty), compiled(functions.add)
+    empty, add = guarded(functions.empty), guarded(functions.add)
     found: list[Any] = []
 
     def first_state() -> None:
         found.extend(add(empty(), np.ones(1, kind)[0]))
 
-    run_loop(first_state)
+    run_user_loop(functions, first_state)
     return tuple(np.asarray(field).dtype for field in found)
 
 
 def _made(functions: StateFunctions, fields: int) -> GroupLoops:
-    empty, result = compiled(functions.empty), compiled(functions.result)
-    merge = compiled(functions.merge or functions.empty)
+    empty, result = guarded(functions.empty), guarded(functions.result)
+    merge = guarded(functions.merge or functions.empty)
     load, save = _loader(fields), _saver(fields)
 
     @compiled
@@ -73,8 +62,8 @@ def _made(functions: StateFunctions, fields: int) -> GroupLoops:
         for group in groups:
             save(columns, group, merge(load(columns, group), load(others, group)))
 
-    enter = _stepping(empty, compiled(functions.add), load, save)
-    leave = _stepping(empty, compiled(functions.remove or functions.add), load, save)
+    enter = _stepping(empty, guarded(functions.add), load, save)
+    leave = _stepping(empty, guarded(functions.remove or functions.add), load, save)
     return GroupLoops(enter, leave, merging, results)
 
 

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from windrow.kernels.compiler.jit import compiled
+from windrow.kernels.compiler.jit import compiled, guarded
 from windrow.kernels.papers.slide import Path, Unit, cross_section, round_count
 from windrow.kernels.user.windows import StateFunctions
 
@@ -26,11 +26,11 @@ class Moves(NamedTuple):
 
 def state_loop(functions: StateFunctions, strategy: str) -> Any:
     """The loop for an aggregate's functions; ``strategy`` naive adds up every window."""
-    empty, add, result = (compiled(f) for f in (functions.empty, functions.add, functions.result))
+    empty, add, result = (guarded(f) for f in (functions.empty, functions.add, functions.result))
     if strategy != "naive" and functions.remove is not None:
-        return _moving_loop(_removing(empty, scan_unit(add), scan_unit(compiled(functions.remove))), result)
+        return _moving_loop(_removing(empty, scan_unit(add), scan_unit(guarded(functions.remove))), result)
     if strategy != "naive" and functions.merge is not None:
-        return _moving_loop(merging_units(empty, scan_unit(add), compiled(functions.merge)), result)
+        return _moving_loop(merging_units(empty, scan_unit(add), guarded(functions.merge)), result)
     return _adding_loop(empty, scan_unit(add), result)
 
 

@@ -22,7 +22,7 @@ Array = npt.NDArray[Any]
 
 @dataclass(frozen=True, eq=False)
 class StateFunctions:
-    """What a user-defined aggregate is made of; the state is a tuple of scalars."""
+    """What a user-defined aggregate is made of; the state is a tuple of numbers, or of arrays of bounded size."""
 
     empty: Callable[[], tuple[Any, ...]]
     add: Callable[[tuple[Any, ...], Any], tuple[Any, ...]]
@@ -31,6 +31,7 @@ class StateFunctions:
     merge: Callable[[tuple[Any, ...], tuple[Any, ...]], tuple[Any, ...]] | None = None
     # Names what is compiled of them, in every process that gets a copy.
     token: str = field(default_factory=lambda: uuid4().hex)
+    name: str = ""
 
     @property
     def strategy(self) -> str:
@@ -52,7 +53,6 @@ def user_windows(
     swept: int | None = None,
 ) -> tuple[Array, npt.NDArray[np.int64]]:
     """The aggregate in every window, and how many present values each had; ``swept`` forces the axis of the sweep."""
-    from windrow.kernels.compiler.jit import CompilationError
     from windrow.kernels.papers.slide import path_of
 
     flat = np.ascontiguousarray(values.view(np.int64) if values.dtype.kind == "M" else values).reshape(-1)
@@ -62,16 +62,28 @@ def user_windows(
     shape = tuple(sweep.count for sweep in sweeps)
     out, counts = np.zeros(shape, result), np.zeros(shape, np.int64)
     loop = _compiled(functions, strategy)
-    try:
-        loop(flat, there, path_of(values.shape, sweeps, swept), out.reshape(-1), counts.reshape(-1))
-    except CompilationError as error:
-        raise DataError("a user-defined aggregate does not compile", got=reason_of(error)) from error
-    except Exception as error:
-        raise DataError("a user-defined aggregate failed", got=f"{type(error).__name__}: {error}") from error
+    path = path_of(values.shape, sweeps, swept)
+    run_user_loop(functions, loop, flat, there, path, out.reshape(-1), counts.reshape(-1))
     return out, counts
 
 
-def reason_of(error: Exception) -> str:
+def run_user_loop(functions: StateFunctions, loop: Callable[..., Any], *arguments: Any) -> None:
+    """Run a loop around an aggregate's functions; what goes wrong in them is said with the aggregate's name."""
+    from windrow.kernels.compiler.jit import CompilationError
+
+    what = f"the user-defined aggregate {functions.name}".rstrip()
+    try:
+        loop(*arguments)
+    except CompilationError as error:
+        raise DataError(f"{what} does not compile", got=_reason(error)) from error
+    except IndexError as error:
+        hint = "Make its state's arrays as large as one window needs, and let remove give places back"
+        raise DataError(f"{what} reached beyond an array of its state", got=str(error), hint=hint) from error
+    except Exception as error:
+        raise DataError(f"{what} failed", got=f"{type(error).__name__}: {error}") from error
+
+
+def _reason(error: Exception) -> str:
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     return (lines or ["no reason given"])[0][:300]
 

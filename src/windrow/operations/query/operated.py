@@ -10,9 +10,10 @@ import numpy as np
 
 from windrow.errors import DataError
 from windrow.model.box import Box
+from windrow.model.conform import conform
 from windrow.model.grid import ChunkGrid
 from windrow.model.labels import Labels
-from windrow.model.schema import Schema
+from windrow.model.schema import Attribute, Schema
 from windrow.model.source import Blocks
 from windrow.operations.query.blocks import ComputedSource
 from windrow.plan.bound import LabelItems
@@ -73,13 +74,11 @@ class OperatedGrid:
         around = self.around(box)
         given = {name: np.array(values) for name, values in self.source.read(around).items()}
         found = self._run(given, box)
-        inside = box.slices(around.lo)
-        return {
-            name: values[inside]
-            for attribute in self.schema.attributes
-            if attribute.name in names
-            for name, values in self._stored(attribute.name, found, around, box).items()
-        }
+        stored: dict[str, Any] = {}
+        for attribute in self.schema.attributes:
+            if attribute.name in names:
+                stored |= self._stored(attribute, found, around, box)
+        return stored
 
     def _run(self, given: dict[str, Any], box: Box) -> Any:
         try:
@@ -88,26 +87,49 @@ class OperatedGrid:
             what = f"operator {self.operator.name} failed on the block {box}"
             raise DataError(what, got=f"{type(error).__name__}: {error}") from error
 
-    def _stored(self, name: str, found: Any, around: Box, box: Box) -> dict[str, Any]:
-        """An attribute of what the function gave, checked and in its type, with its companion."""
-        attribute = self.schema.attribute(name)
+    def _stored(self, attribute: Attribute, found: Any, around: Box, box: Box) -> dict[str, Any]:
+        """The block of an attribute of what the function gave, checked and in its type, with its companion."""
+        name, inside = attribute.name, box.slices(around.lo)
         if not isinstance(found, Mapping):
             found = {self.schema.attribute_names[0]: found} if len(self.schema.attributes) == 1 else {}
         if name not in found:
             what = f"operator {self.operator.name} gave no values of {name}"
             raise DataError(what, got=", ".join(map(str, found)) or "nothing", hint="Give a dictionary of arrays")
-        values = np.asarray(found[name])
-        if values.shape != around.shape:
-            what = f"operator {self.operator.name} gave an array of another shape than it got, for the block {box}"
-            raise DataError(
-                what, got=f"{values.shape} for {name}", hint=f"It must be {around.shape}, the halo included"
-            )
-        try:
-            stored = {name: values.astype(attribute.type.dtype, copy=False)}
-        except (TypeError, ValueError) as error:
-            what = f"operator {self.operator.name} gave values of {name} that are no {attribute.type}"
-            raise DataError(what, got=values.dtype) from error
-        if attribute.has_companion:
-            valid = found.get(attribute.companion)
-            stored[attribute.companion] = np.ones(around.shape, bool) if valid is None else np.asarray(valid, bool)
-        return stored
+        values = self._shaped(np.asarray(found[name]), name, around, box)[inside]
+        given = found.get(attribute.companion) if attribute.has_companion else None
+        valid = None
+        if given is not None:
+            valid = self._shaped(np.asarray(given, bool), attribute.companion, around, box)[inside]
+        fitted, valid = self._fit(values, attribute, valid, box)
+        if not attribute.has_companion:
+            return {name: fitted}
+        return {name: fitted, attribute.companion: np.ones(box.shape, bool) if valid is None else valid}
+
+    def _shaped(self, values: Any, name: str, around: Box, box: Box) -> Any:
+        if values.shape == around.shape:
+            return values
+        what = f"operator {self.operator.name} gave an array of another shape than it got, for the block {box}"
+        raise DataError(what, got=f"{values.shape} for {name}", hint=f"It must be {around.shape}, the halo included")
+
+    def _fit(self, values: Any, attribute: Attribute, valid: Any, box: Box) -> tuple[Any, Any]:
+        """Values in the attribute's type, and which are present; one that would become another value is refused."""
+        kind = attribute.type.dtype
+        if values.dtype == kind:
+            return values, valid
+        what = (
+            f"operator {self.operator.name} gave values of {attribute.name} that {attribute.type} does not hold,"
+            f" in the block {box}"
+        )
+        hint = f"""Declare what it gives, as in wr.operator(…, result="<{attribute.name}: float64>"), or round it"""
+        if kind.kind not in "biu" or values.dtype.kind not in "biuf":
+            plain = values.astype(np.int8) if values.dtype.kind == "b" else values
+            try:
+                return conform(plain, attribute, valid)
+            except DataError as error:
+                raise DataError(what, got=error.got, hint=hint) from None
+        with np.errstate(invalid="ignore"):
+            fitted = values.astype(kind)
+        changed = fitted != values if valid is None else (fitted != values) & valid
+        if changed.any():
+            raise DataError(what, got=values[changed].flat[0], hint=hint)
+        return fitted, valid
