@@ -1,0 +1,102 @@
+"""What views promise whatever comes: harmless writes go through, failures leave nothing half-done, nothing is lost."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import windrow as wr
+from windrow.views import bring
+
+from .checking import Watched, contents
+
+
+@pytest.fixture
+def watched(local: Any) -> Watched:
+    return Watched(local)
+
+
+# Writes that the steps of a view make nothing of
+
+
+@wr.operator("magnitudes", halo=0, result="<a: float64>")
+def magnitudes(block: dict[str, Any]) -> Any:
+    return np.abs(block["a"])
+
+
+ABSOLUTE = {
+    "argument": "select sum(abs(a)) as s from O group by i",
+    "column": "select sum(a) as s from (select abs(a) as a from O) group by i",
+    "all": "select sum(a) as s, count(a) as n from (select abs(a) as a from O)",
+    "operator": "select max(a) as s from magnitudes(O) group by j",
+    "operator, all": "select sum(a) as s from magnitudes(O)",
+    "window": "select sum(m) as s from (select max(a) as m from O window (i 2, j 2)) group by i",
+    "window, all": "select max(m) as s from (select max(a) as m from O window (i 2, j 2))",
+}
+
+
+@pytest.mark.parametrize("deferred", [False, True], ids=["kept up", "deferred"])
+@pytest.mark.parametrize("kind", ABSOLUTE)
+def test_a_write_that_changes_no_result(watched: Watched, kind: str, deferred: bool) -> None:
+    array = watched.database.create("O", "<a: float64> [i=0:3:2, j=0:3:2]")
+    array.write(np.full((4, 4), 6.0))
+    view = watched.view("V", ABSOLUTE[kind], deferred=deferred)
+    before = contents(view)
+    windows = "window" in kind  # whose maxima a smaller number does not move
+    for value in (5.0, 4.0) if windows else (-6.0, 6.0):
+        array.write({"a": np.full((1, 1), value)}, at=(3, 3))
+        if deferred:
+            view.refresh()
+        assert not view.stale
+        watched.check()
+    if not windows:
+        assert contents(view) == before
+
+
+# Failures that nobody foresaw
+
+
+def _break(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: Any) -> None:
+        raise ZeroDivisionError("nobody thought of that")
+
+    monkeypatch.setattr(bring, "put_results", fail)
+
+
+@pytest.mark.parametrize("sparse", [True, False], ids=["sparse", "dense"])
+def test_an_unforeseen_failure_refuses_the_batch(local: Any, monkeypatch: pytest.MonkeyPatch, sparse: bool) -> None:
+    array = local.create("A", "<v: int64> [i=0:9:4]", sparse=sparse)
+    array.insert({"i": [1, 2], "v": [10, 20]})
+    view = local.create_view("V", "select sum(v) as s from A group by i")
+    before = (array.version, view.version, contents(array), contents(view))
+    with monkeypatch.context() as broken:
+        _break(broken)
+        with pytest.raises(ZeroDivisionError, match="nobody") as raised:
+            array.insert({"i": [2], "v": [30]})
+    assert any("breaks the view V" in note for note in raised.value.__notes__)
+    assert (array.version, view.version, contents(array), contents(view)) == before
+    array.insert({"i": [2], "v": [30]})
+    assert view.check().ok
+
+
+@pytest.mark.parametrize("sparse", [True, False], ids=["sparse", "dense"])
+def test_an_unforeseen_failure_leaves_a_view_behind(local: Any, monkeypatch: pytest.MonkeyPatch, sparse: bool) -> None:
+    """That is what on_failure = stale says, whatever the failure is."""
+    array = local.create("A", "<v: int64> [i=0:9:4]", sparse=sparse)
+    array.insert({"i": [1, 2], "v": [10, 20]})
+    view = local.create_view("V", "select sum(v) as s from A group by i", on_failure="stale")
+    other = local.create_view("W", "select max(v) as m from A window (i 3)")
+    before = (view.version, contents(view))
+    with monkeypatch.context() as broken:
+        _break(broken)
+        array.insert({"i": [2], "v": [30]})
+    assert (view.status, view.reason) == ("failed", "ZeroDivisionError: nobody thought of that")
+    assert (view.version, contents(view)) == before
+    assert other.check().ok
+    view.refresh()
+    assert not view.stale
+    assert view.check().ok
+    array.insert({"i": [3], "v": [5]})
+    assert view.check().ok
