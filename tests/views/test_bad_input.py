@@ -14,7 +14,7 @@ import pytest
 import windrow as wr
 from windrow.errors import ConflictError, DataError, Error, SchemaError, UnknownNameError
 
-from .checking import contents, total
+from .checking import contents, damage_states, total
 
 SUM = "select sum(v) as t from A neighbours Linf(1)"
 
@@ -278,6 +278,36 @@ def test_writing_into_a_view(unchanged: Any, tmp_path: Path) -> None:
             write()
 
 
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda database, name: wr.Array(database, name).delete(),
+        lambda database, name: wr.Array(database, name).update({"__windrow_pairs": "9"}),
+        lambda database, name: wr.Array(database, name).insert({"i": [1]}),
+        lambda database, name: wr.Array(database, name).drop(),
+        lambda database, name: database.drop(name),
+        lambda database, name: database.drop(name, cascade=True),
+        lambda database, name: database.query(f"drop {name}"),
+        lambda database, name: database.query(f"drop array {name}"),
+        lambda database, name: database.query(f"delete from {name} where true"),
+        lambda database, name: database.query(f"update {name} set __windrow_pairs = 9"),
+        lambda database, name: database.query(f"select v from A into {name}"),
+    ],
+)
+def test_what_a_view_keeps_for_itself_is_out_of_reach(database: Any, change: Any) -> None:
+    database.array("A").insert({"i": [4], "v": [40], "w": [0]})
+    assert "__windrow_state_V" in database
+    before = state(database)
+    with pytest.raises(SchemaError, match="windrow"):
+        change(database, "__windrow_state_V")
+    assert state(database) == before
+    database.array("A").insert({"i": [5], "v": [50], "w": [0]})
+    assert database.view("V").check().ok
+    database.drop_view("U")
+    database.drop_view("V")
+    assert "__windrow_state_V" not in database
+
+
 def _write_in_a_batch(database: Any) -> None:
     with database.batch() as batch:
         batch.insert("A", {"i": [7], "v": [7], "w": [7]})
@@ -358,7 +388,7 @@ def test_a_hidden_state_that_was_damaged(database: Any, used: bool) -> None:
     assert view.check().ok
     state_of = wr.Array(database, "__windrow_state_J")
     (lower,) = (name for name in state_of.schema.attribute_names if name.endswith("_lower"))
-    state_of.update({lower: f"{lower} + 7"})
+    damage_states(database, "J", {lower: f"{lower} + 7"})
     if used:
         array.insert({"i": [4], "v": [40], "w": [0]})
     checked = view.check()
