@@ -100,3 +100,54 @@ def test_an_unforeseen_failure_leaves_a_view_behind(local: Any, monkeypatch: pyt
     assert view.check().ok
     array.insert({"i": [3], "v": [5]})
     assert view.check().ok
+
+
+# Old versions that a view reads
+
+
+def _read_old_version(database: Any, text: str = "A@1") -> tuple[Any, Any, Any]:
+    array = database.create("A", "<v: int64> [i=0:9:4]", sparse=True)
+    array.insert({"i": [1, 2], "v": [10, 20]})
+    other = database.create("B", "<v: int64> [i=0:9:4]", sparse=True)
+    other.insert({"i": [1, 2], "v": [1, 2]})
+    query = f"select sum(R.v) as s from {text} L similarity join B R with shape L1(1) group by L.i"
+    view = database.create_view("P", query)
+    array.insert({"i": [2, 5], "v": [50, 60]})
+    array.delete("i = 1")
+    return array, other, view
+
+
+@pytest.mark.parametrize("drop_pins", [False, True])
+def test_a_version_that_a_view_reads_is_not_collected(local: Any, drop_pins: bool) -> None:
+    array, other, view = _read_old_version(local)
+    done = local.collect_garbage(keep_versions=1, drop_pins=drop_pins)
+    assert [(pin.view, pin.array, pin.version) for pin in done.pins] == [("P", "A", 1)]
+    assert [version.number for version in array.versions()] == [1, array.version]
+    other.insert({"i": [3], "v": [7]})
+    assert view.check().ok
+    assert contents(view) == {(1,): {"s": 3}, (2,): {"s": 10}}
+    view.refresh(full=True)
+    assert view.check().ok
+    local.drop_view("P")
+    local.collect_garbage(keep_versions=1)
+    assert [version.number for version in array.versions()] == [array.version]
+
+
+def test_an_array_of_which_a_view_reads_an_old_version_is_not_dropped(local: Any) -> None:
+    _, other, view = _read_old_version(local)
+    with pytest.raises(wr.SchemaError, match="A is read by P"):
+        local.drop("A")
+    with pytest.raises(wr.SchemaError, match="A is read by P"):
+        local.query("drop A")
+    other.insert({"i": [3], "v": [7]})
+    assert view.check().ok
+    local.drop("A", cascade=True)
+    assert [one.name for one in local.views()] == []
+    assert "A" not in local
+    other.insert({"i": [4], "v": [7]})
+
+
+def test_a_view_cannot_take_the_name_of_what_it_reads_an_old_version_of(local: Any) -> None:
+    local.create("A", "<v: int64> [i=0:9:4]", sparse=True)
+    with pytest.raises(wr.SchemaError, match="itself"):
+        local.create_view("A", "select sum(v) as s from A@0 group by i")

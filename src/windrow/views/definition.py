@@ -105,6 +105,11 @@ class Definition:
         """Old versions that it reads, which never change."""
         return tuple(dict.fromkeys(scan for scan in self._scans() if _is_pinned(scan)))
 
+    @property
+    def pinned_names(self) -> tuple[str, ...]:
+        """The arrays of which it reads old versions."""
+        return tuple(dict.fromkeys(scan.array for scan in self.pinned))
+
     def _scans(self) -> Iterable[Scan]:
         yield from (step for step in self.plan.walk() if isinstance(step, Scan))
         yield from shape_arrays(self.plan)
