@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from windrow.aggregates.rounding import Rounding
 from windrow.errors import DataError
 from windrow.kernels.contract.outcomes import Outcome
 from windrow.kernels.contract.ranks import RankRule
@@ -133,6 +134,8 @@ class Definition:
     """The aggregates of a part of the cells that ``join`` needs."""
     join: Join | None = None
     state: StateRule | None = None
+    rounding: Rounding | None = None
+    """How far apart results computed in two ways may lie, where they are floats; None if they are the same."""
     synonyms: tuple[str, ...] = ()
     spark: tuple[str, ...] = ()
     """What Spark SQL calls the same, computed well in the frames that Spark has."""
