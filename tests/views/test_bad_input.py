@@ -13,6 +13,7 @@ import pytest
 
 import windrow as wr
 from windrow.errors import ConflictError, DataError, Error, SchemaError, UnknownNameError
+from windrow.views.definition import Settings
 
 from .checking import contents, damage_states, total
 
@@ -121,6 +122,49 @@ def test_settings_that_there_are_not(unchanged: Any, settings: dict[str, Any]) -
     with pytest.raises(Error):
         unchanged.create_view("X", SUM, **settings)
     assert "X" not in unchanged
+
+
+@pytest.mark.parametrize(
+    ("name", "number"),
+    [
+        ("decay", 7),
+        ("decay", -0.1),
+        ("decay", float("nan")),
+        ("budget", float("nan")),
+        ("budget", float("inf")),
+        ("budget", -1),
+        ("window", 2.7),
+        ("window", -1),
+        ("window", float("inf")),
+        ("seed", 1.5),
+        ("seed", float("nan")),
+        ("seed", True),
+        ("seed", "1"),
+        ("speed", 1),
+    ],
+)
+def test_numbers_that_no_plan_can_be_made_with(unchanged: Any, name: str, number: Any) -> None:
+    with pytest.raises(DataError, match=name):
+        unchanged.create_view("X", SUM, placement={name: number})
+    with pytest.raises(DataError, match=name):
+        unchanged.plan_maintenance(**{name: number})
+    if isinstance(number, int | float) and not isinstance(number, bool) and 0 <= number < float("inf"):
+        with pytest.raises(DataError, match=name):
+            unchanged.query(f"create array view X with ({name} = {number}) as {SUM}")
+    assert "X" not in unchanged
+
+
+@pytest.mark.parametrize(
+    "placement", [{"decay": 1}, {"decay": 0.0}, {"window": 5.0, "seed": 3}, {"budget": 0}], ids=str
+)
+def test_numbers_that_a_plan_can_be_made_with(database: Any, placement: dict[str, float]) -> None:
+    view = database.create_view("X", SUM, placement=placement)
+    assert view.settings["placement"] == placement
+
+
+def test_numbers_that_an_earlier_windrow_let_pass_count_as_not_given() -> None:
+    known = {**Settings().as_json(), "placement": {"decay": 7, "window": 3}}
+    assert Settings.stored(known).placement == {"window": 3}
 
 
 @pytest.mark.parametrize(

@@ -47,7 +47,7 @@ class KnownView:
 
     @cached_property
     def settings(self) -> Settings:
-        return Settings(**self.record.settings)
+        return Settings.stored(self.record.settings)
 
 
 def known_views(warehouse: Warehouse) -> list[KnownView]:
