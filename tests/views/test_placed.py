@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 import windrow as wr
 from windrow.storage.chunks.cache import CacheWarning, ChunkCache, ChunkKey
 
-from .checking import assert_same_result, read
+from .checking import assert_same_result, damage_states, read
 from .folders import FolderCluster, use_folders
 
 VIEWS = {
@@ -209,6 +209,20 @@ def test_a_damaged_cache_is_a_warning(placed: Any, damage: str) -> None:
             path.parent.write_text("a file where a folder should be")
     with pytest.warns(CacheWarning):
         insert(database, 3)
+    assert database.view("plain").check().ok
+
+
+def test_a_state_from_which_more_leaves_than_it_has_stops_the_batch(placed: Any) -> None:
+    """Nodes look at the counts, too, and say where."""
+    database, cluster = placed
+    damage_states(database, "plain", {"__windrow_pairs": "0"})
+    before = database.array("A").version
+    with pytest.raises(wr.CorruptionError, match=r"the view plain at i = \d+, j = \d+ is not that of its rows"):
+        database.array("A").delete("v = 1")
+    assert cluster.exchanges
+    assert database.array("A").version == before
+    database.view("plain").refresh(full=True)
+    database.array("A").delete("v = 1")
     assert database.view("plain").check().ok
 
 

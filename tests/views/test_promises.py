@@ -10,7 +10,7 @@ import pytest
 import windrow as wr
 from windrow.views import bring
 
-from .checking import Watched, contents
+from .checking import Watched, contents, damage_states
 
 
 @pytest.fixture
@@ -151,3 +151,57 @@ def test_a_view_cannot_take_the_name_of_what_it_reads_an_old_version_of(local: A
     local.create("A", "<v: int64> [i=0:9:4]", sparse=True)
     with pytest.raises(wr.SchemaError, match="itself"):
         local.create_view("A", "select sum(v) as s from A@0 group by i")
+
+
+# No multiplicity is negative
+
+STATES = {
+    "neighbours": "select count(*) as n, sum(v) as s from A neighbours Linf(1)",
+    "median": "select median(v) as m from A neighbours Linf(1)",
+    "pairs": "select max(R.v) as m from A L similarity join A R with shape Linf(1) group by L.i, L.j",
+    "groups": "select sum(v) as s, max(v) as m from A group by i, j",
+    "groups of pairs": "select sum(R.v) as s from A L similarity join A R with shape Linf(1) group by L.i",
+}
+
+
+def _with_states(database: Any, kind: str, **settings: Any) -> tuple[Any, Any]:
+    array = database.create("A", "<v: int64> [i=0:9:4, j=0:9:4]", sparse=True)
+    view = database.create_view("V", STATES[kind], maintain="incremental", **settings)
+    array.insert({"i": [1, 1, 5, 5], "j": [1, 2, 5, 6], "v": [10, 20, 30, 40]})
+    array.insert({"i": [2, 6], "j": [2, 6], "v": [50, 60]})
+    assert view.check().ok
+    return array, view
+
+
+@pytest.mark.parametrize("kind", STATES)
+@pytest.mark.parametrize("count", [0, -7])
+def test_a_state_from_which_more_leaves_than_it_has_stops_the_batch(local: Any, kind: str, count: int) -> None:
+    array, view = _with_states(local, kind)
+    damage_states(local, "V", {"__windrow_pairs": str(count)}, "i >= 5")
+    before = (array.version, view.version, contents(array), contents(view))
+    with pytest.raises(wr.CorruptionError, match=r"the view V at i = [56].* is not that of its rows") as raised:
+        array.delete("i = 5")
+    assert "refresh V full" in str(raised.value)
+    assert (array.version, view.version, contents(array), contents(view)) == before
+    view.refresh(full=True)
+    array.delete("i = 5")
+    assert view.check().ok
+
+
+def test_a_state_that_counts_less_than_nothing_stops_the_batch(local: Any) -> None:
+    """Also if rows only come, so that nothing is taken out of it."""
+    array, view = _with_states(local, "neighbours")
+    damage_states(local, "V", {"__windrow_count_0": "-3"}, "i = 5 and j = 6")
+    with pytest.raises(wr.CorruptionError, match=r"V at i = 5, j = 6 is not that of its rows"):
+        array.insert({"i": [4], "j": [7], "v": [1]})
+    assert not view.check().ok
+
+
+def test_a_damaged_state_leaves_a_view_behind_that_may_be(local: Any) -> None:
+    array, view = _with_states(local, "groups", on_failure="stale")
+    damage_states(local, "V", {"__windrow_pairs": "0"}, "i = 5 and j = 6")
+    array.delete("i = 5")
+    assert view.status == "failed"
+    assert "V at i = 5, j = 6" in str(view.reason)
+    view.refresh(full=True)
+    assert view.check().ok

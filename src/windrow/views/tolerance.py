@@ -71,7 +71,7 @@ def core_tolerances(engine: Engine, core: Bound, results: pa.Table) -> Tolerance
                 tolerance = rounding.allow(values, own)
             if rounded_below:
                 tolerance = np.maximum(tolerance * (OF_STEPS / 4e-12), OF_STEPS * np.abs(values))
-        found[attribute.name] = np.where(np.isnan(tolerance), 0.0, tolerance)
+        found[attribute.name] = np.where(np.isfinite(tolerance), tolerance, 0.0)
     return found
 
 

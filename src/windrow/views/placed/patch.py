@@ -231,6 +231,7 @@ class _Run:
                     self._sides()[0],
                     whole & {*mine},
                     self.wishes.cache,
+                    self.placed.store.view,
                 )
             )
         return tasks
