@@ -169,7 +169,8 @@ class _Home:
         touched = _all_places([at, dropped], ndim)
         old = self._stored(self.states)
         known, doubtful = self._known(at, dropped, new, old)
-        state = self._moved(at, known, left, came)
+        # What is not there and should be is computed from its rows, so that nothing has to leave it.
+        state = self._moved(at, known, (left[1], np.where(doubtful, -1, match_cells(at, left[0]))), came)
         finished = layout.finish(state)
         for one in finished.values():
             doubtful = doubtful | one.recompute
@@ -185,14 +186,14 @@ class _Home:
             ChunkChange(replaced, kept), ChunkChange(change.left, change.came), unsure, change.cells, len(touched[0])
         )
 
-    def _moved(self, at: Places, known: State, left: tuple[Places, State], came: tuple[Places, State]) -> State:
+    def _moved(self, at: Places, known: State, left: tuple[State, Int64Array], came: tuple[Places, State]) -> State:
         """States after partial states left and came."""
         layout = self.task.layout
         guard = Guard(self.task.name, self.task.core.dimension_names, layout)
-        gone = match_cells(at, left[0])
+        states, numbers = left
 
         def leave(chosen: Int64Array) -> State:
-            return layout.remove(layout.take(known, chosen), layout.take(left[1], gone[chosen]))
+            return layout.remove(layout.take(known, chosen), layout.take(states, numbers[chosen]))
 
         state = layout.merge(guard.leave(at, leave), layout.take(came[1], match_cells(at, came[0])))
         guard.check(at, state)
