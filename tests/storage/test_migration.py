@@ -167,3 +167,41 @@ def test_where_nothing_may_be_written_it_is_refused(old: Path, monkeypatch: pyte
     assert "Open it once where it may be written" in str(caught.value)
     monkeypatch.undo()
     connect(old).close()
+
+
+VIEWS = {
+    "near": "select count(*) as n, sum(v) as s from S neighbours Linf(1)",
+    "columns": "select max(v) as m from S group by x",
+    "pairs": "select L.v - R.v as d from S L similarity join S R with shape L1(1)",
+    "gaps": "select count(*) as c from G L similarity join G R with shape L1(2) excluding self group by L.x",
+    "moving": "select avg(t) as a from D window (time trailing 3)",
+    "mean": "select avg(t) as a, count(q) as c from D",
+    "first": "select sum(v) as s from E group by x",
+}
+"""Of arrays that were made before there were views: sparse, dense, growing, labelled, empty."""
+
+
+def test_views_are_made_in_it_and_kept(old: Path, expected: dict[str, Any]) -> None:
+    with connect(old) as database:
+        assert database.views() == []
+        for name, query in VIEWS.items():
+            database.create_view(name, query)
+        database.create_view("late", "select max(n) as m from near", deferred=True)
+    with connect(old) as database:
+        assert all(view.check().ok for view in database.views())
+        cells = database.array("S").read().to_pylist()
+        first = cells[0]
+        far = 1 + max(row["x"] for row in cells)
+        database.array("S").insert({"x": [first["x"], far], "y": [first["y"], 0], "v": [0.5, 1.5], "n": [1, 2]})
+        database.array("S").delete(f"x = {cells[-1]['x']}")
+        database.array("G").update({"v": "v + 1"})
+        database.array("E").insert({"x": [3], "v": [7]})
+        database.array("D").append({"t": np.ones((1, 6), "f4"), "q": np.ones((1, 6), "i2")}, labels=["2012-01-08"])
+        late = database.view("late")
+        assert late.stale
+        late.refresh()
+        checked = {view.name: view.check() for view in database.views()}
+        assert set(checked) == {*VIEWS, "late"}
+        assert all(found.ok for found in checked.values()), checked
+        assert {row["way"] for row in database.view("near").history().to_pylist()} == {"created", "patched"}
+        check_inside(database, expected)

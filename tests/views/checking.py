@@ -7,10 +7,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
+import pytest
 
 import windrow as wr
 from join_oracle import Cell, Dimension, Held, Values
 from join_problems import _plain, same, table_cells
+from windrow.api import batch
 
 from .oracle import Answer
 
@@ -23,6 +25,13 @@ def read(view: Any) -> Any:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", wr.StaleViewWarning)
         return view.read()
+
+
+def damage_states(database: Any, view: str, changes: Mapping[str, Any], where: str | None = None) -> None:
+    """Change what is kept for patching a view, which windrow lets nobody do."""
+    with pytest.MonkeyPatch.context() as unguarded:
+        unguarded.setattr(batch, "refuse_hidden", lambda name: None)
+        wr.Array(database, f"__windrow_state_{view}").update(changes, where)
 
 
 def dimension_names(array: Any, result: Any) -> tuple[str, ...]:

@@ -70,6 +70,7 @@ class MemoryStates:
 
     layout: Layout
     ndim: int
+    view: str = "in memory"
 
     def __post_init__(self) -> None:
         self.at = [np.zeros(0, np.int64) for _ in range(self.ndim)]

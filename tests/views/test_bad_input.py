@@ -13,8 +13,9 @@ import pytest
 
 import windrow as wr
 from windrow.errors import ConflictError, DataError, Error, SchemaError, UnknownNameError
+from windrow.views.definition import Settings
 
-from .checking import contents, total
+from .checking import contents, damage_states, total
 
 SUM = "select sum(v) as t from A neighbours Linf(1)"
 
@@ -121,6 +122,49 @@ def test_settings_that_there_are_not(unchanged: Any, settings: dict[str, Any]) -
     with pytest.raises(Error):
         unchanged.create_view("X", SUM, **settings)
     assert "X" not in unchanged
+
+
+@pytest.mark.parametrize(
+    ("name", "number"),
+    [
+        ("decay", 7),
+        ("decay", -0.1),
+        ("decay", float("nan")),
+        ("budget", float("nan")),
+        ("budget", float("inf")),
+        ("budget", -1),
+        ("window", 2.7),
+        ("window", -1),
+        ("window", float("inf")),
+        ("seed", 1.5),
+        ("seed", float("nan")),
+        ("seed", True),
+        ("seed", "1"),
+        ("speed", 1),
+    ],
+)
+def test_numbers_that_no_plan_can_be_made_with(unchanged: Any, name: str, number: Any) -> None:
+    with pytest.raises(DataError, match=name):
+        unchanged.create_view("X", SUM, placement={name: number})
+    with pytest.raises(DataError, match=name):
+        unchanged.plan_maintenance(**{name: number})
+    if isinstance(number, int | float) and not isinstance(number, bool) and 0 <= number < float("inf"):
+        with pytest.raises(DataError, match=name):
+            unchanged.query(f"create array view X with ({name} = {number}) as {SUM}")
+    assert "X" not in unchanged
+
+
+@pytest.mark.parametrize(
+    "placement", [{"decay": 1}, {"decay": 0.0}, {"window": 5.0, "seed": 3}, {"budget": 0}], ids=str
+)
+def test_numbers_that_a_plan_can_be_made_with(database: Any, placement: dict[str, float]) -> None:
+    view = database.create_view("X", SUM, placement=placement)
+    assert view.settings["placement"] == placement
+
+
+def test_numbers_that_an_earlier_windrow_let_pass_count_as_not_given() -> None:
+    known = {**Settings().as_json(), "placement": {"decay": 7, "window": 3}}
+    assert Settings.stored(known).placement == {"window": 3}
 
 
 @pytest.mark.parametrize(
@@ -278,6 +322,36 @@ def test_writing_into_a_view(unchanged: Any, tmp_path: Path) -> None:
             write()
 
 
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda database, name: wr.Array(database, name).delete(),
+        lambda database, name: wr.Array(database, name).update({"__windrow_pairs": "9"}),
+        lambda database, name: wr.Array(database, name).insert({"i": [1]}),
+        lambda database, name: wr.Array(database, name).drop(),
+        lambda database, name: database.drop(name),
+        lambda database, name: database.drop(name, cascade=True),
+        lambda database, name: database.query(f"drop {name}"),
+        lambda database, name: database.query(f"drop array {name}"),
+        lambda database, name: database.query(f"delete from {name} where true"),
+        lambda database, name: database.query(f"update {name} set __windrow_pairs = 9"),
+        lambda database, name: database.query(f"select v from A into {name}"),
+    ],
+)
+def test_what_a_view_keeps_for_itself_is_out_of_reach(database: Any, change: Any) -> None:
+    database.array("A").insert({"i": [4], "v": [40], "w": [0]})
+    assert "__windrow_state_V" in database
+    before = state(database)
+    with pytest.raises(SchemaError, match="windrow"):
+        change(database, "__windrow_state_V")
+    assert state(database) == before
+    database.array("A").insert({"i": [5], "v": [50], "w": [0]})
+    assert database.view("V").check().ok
+    database.drop_view("U")
+    database.drop_view("V")
+    assert "__windrow_state_V" not in database
+
+
 def _write_in_a_batch(database: Any) -> None:
     with database.batch() as batch:
         batch.insert("A", {"i": [7], "v": [7], "w": [7]})
@@ -358,7 +432,7 @@ def test_a_hidden_state_that_was_damaged(database: Any, used: bool) -> None:
     assert view.check().ok
     state_of = wr.Array(database, "__windrow_state_J")
     (lower,) = (name for name in state_of.schema.attribute_names if name.endswith("_lower"))
-    state_of.update({lower: f"{lower} + 7"})
+    damage_states(database, "J", {lower: f"{lower} + 7"})
     if used:
         array.insert({"i": [4], "v": [40], "w": [0]})
     checked = view.check()

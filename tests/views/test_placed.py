@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
+import warnings
 import zlib
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +19,9 @@ from hypothesis import strategies as st
 
 import windrow as wr
 from windrow.storage.chunks.cache import CacheWarning, ChunkCache, ChunkKey
+from windrow.storage.chunks.index import pack_columns
 
-from .checking import assert_same_result, read
+from .checking import assert_same_result, damage_states, read
 from .folders import FolderCluster, use_folders
 
 VIEWS = {
@@ -210,6 +215,119 @@ def test_a_damaged_cache_is_a_warning(placed: Any, damage: str) -> None:
     with pytest.warns(CacheWarning):
         insert(database, 3)
     assert database.view("plain").check().ok
+
+
+def test_a_state_from_which_more_leaves_than_it_has_stops_the_batch(placed: Any) -> None:
+    """Nodes look at the counts, too, and say where."""
+    database, cluster = placed
+    damage_states(database, "plain", {"__windrow_pairs": "0"})
+    before = database.array("A").version
+    with pytest.raises(wr.CorruptionError, match=r"the view plain at i = \d+, j = \d+ is not that of its rows"):
+        database.array("A").delete("v = 1")
+    assert cluster.exchanges
+    assert database.array("A").version == before
+    database.view("plain").refresh(full=True)
+    database.array("A").delete("v = 1")
+    assert database.view("plain").check().ok
+
+
+@pytest.mark.skipif(not Path("/sys/kernel").exists(), reason="there is no folder that even root cannot write to")
+def test_a_cache_that_cannot_be_written_is_a_warning(placed: Any) -> None:
+    """Tests may run as root, who may write everywhere but here."""
+    database, cluster = placed
+    cluster.root = Path("/sys/kernel")
+    for seed in (3, 4):
+        with pytest.warns(CacheWarning, match="read from the store"):
+            loads = insert(database, seed)
+        assert total(loads, "hits") == 0
+    assert database.view("plain").check().ok
+
+
+def test_a_read_only_cache_still_gives_what_it_has(tmp_path: Path) -> None:
+    folder, key, table = tmp_path / "cache", ChunkKey("A", 0, 1, "x"), pa.table({"i": [1, 2]})
+    ChunkCache(folder).write([(key, table)])
+    with read_only(folder):
+        with pytest.warns(CacheWarning, match="read from the store"):
+            ChunkCache(folder).write([(ChunkKey("A", 1, 1, "x"), table)])
+        with warnings.catch_warnings(record=True):
+            warnings.simplefilter("always", CacheWarning)
+            assert ChunkCache(folder).read([key]).get(key, table).equals(table)
+    assert ChunkCache(folder).read([key])[key].equals(table)
+
+
+@contextmanager
+def read_only(folder: Path) -> Iterator[None]:
+    """A folder in which nothing can be written: for root, by being somebody else meanwhile."""
+    user, above = os.geteuid(), [place for place in folder.parents if os.stat(place).st_uid == os.geteuid()]
+    modes = {place: place.stat().st_mode for place in (*above, folder, *folder.iterdir())}
+    for place, mode in modes.items():
+        place.chmod(mode | 0o555 if place in above else 0o555 if place.is_dir() else 0o444)
+    os.seteuid(65534 if user == 0 else user)
+    try:
+        yield
+    finally:
+        os.seteuid(user)
+        for place, mode in modes.items():
+            place.chmod(mode)
+
+
+# What the catalog says and the store does not bear out
+
+
+def homes_of(path: Path) -> list[tuple[Any, ...]]:
+    with closing(sqlite3.connect(path / "catalog.sqlite")) as catalog:
+        return catalog.execute("select * from homes order by id").fetchall()
+
+
+def put_homes(path: Path, rows: list[tuple[Any, ...]]) -> None:
+    with closing(sqlite3.connect(path / "catalog.sqlite")) as catalog, catalog:
+        catalog.execute("delete from homes")
+        marks = ", ".join("?" * len(rows[0]))
+        catalog.executemany(f"insert into homes values ({marks})", rows)
+
+
+@pytest.mark.parametrize("name", ["plain", "pairs", "kept", "chosen"])
+def test_homes_of_states_that_are_not_there(name: str, tmp_path: Path) -> None:
+    """A chunk that has a home has all its states; the catalog says so of chunks that have none."""
+    with create(tmp_path / "w", [name]) as database:
+        use_folders(database, tmp_path / "folders")
+        for seed in (1, 2):
+            change(database, seed, "both")
+        told = homes_of(tmp_path / "w")
+        assert told
+        database.view(name).refresh(full=True)  # which forgets states and homes
+        put_homes(tmp_path / "w", told)
+        for seed in (3, 4):
+            change(database, seed, "both")
+            assert database.view(name).check().ok
+        assert placements(database.view(name))[-1] is not None
+
+
+def test_homes_of_chunks_and_on_nodes_that_are_not_there(placed: Any, tmp_path: Path) -> None:
+    database, _ = placed
+    rows = homes_of(tmp_path / "w")
+    with closing(sqlite3.connect(tmp_path / "w" / "catalog.sqlite")) as catalog:
+        names = [row[1] for row in catalog.execute("pragma table_info(homes)")]
+    encoded, nodes = names.index("encoded"), names.index("nodes")
+    strange = pack_columns([np.array([3, 10**6]), np.array([0, 1])])
+    changed = [
+        tuple(strange if k == encoded else '["nobody", "nowhere"]' if k == nodes else one for k, one in enumerate(row))
+        for row in rows
+    ]
+    put_homes(tmp_path / "w", changed)
+    for seed in (3, 4):
+        insert(database, seed)
+        assert database.view("plain").check().ok
+
+
+def test_homes_that_cannot_be_read_are_a_clear_error(placed: Any, tmp_path: Path) -> None:
+    database, _ = placed
+    before = (database.array("A").version, database.view("plain").version)
+    with closing(sqlite3.connect(tmp_path / "w" / "catalog.sqlite")) as catalog, catalog:
+        catalog.execute("update homes set encoded = x'00ff'")
+    with pytest.raises(wr.CorruptionError, match="the homes of chunks cannot be read"):
+        insert(database, 3)
+    assert (database.array("A").version, database.view("plain").version) == before
 
 
 def test_a_cache_of_limited_size_lets_chunks_go(tmp_path: Path) -> None:

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from windrow.aggregates.rounding import Rounding
 from windrow.errors import DataError
 from windrow.kernels.contract.outcomes import Outcome
 from windrow.kernels.contract.ranks import RankRule
@@ -135,6 +136,8 @@ class Definition:
     state: StateRule | None = None
     weighted: str | None = None
     """The aggregate of two arguments that it becomes if it is asked for with weights."""
+    rounding: Rounding | None = None
+    """How far apart results computed in two ways may lie, where they are floats; None if they are the same."""
     synonyms: tuple[str, ...] = ()
     spark: tuple[str, ...] = ()
     """What Spark SQL calls the same, computed well in the frames that Spark has."""

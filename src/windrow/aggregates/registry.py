@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from windrow.aggregates import composed, moments
+from windrow.aggregates import composed, moments, rounding
 from windrow.aggregates.definition import Definition
 from windrow.aggregates.ingredients import (
     ANY,
@@ -48,6 +48,7 @@ def _deviation(name: str, summary: str, sample: int, root: bool, spark: tuple[st
         parts=moments.parts_of((XX,), 1),
         join=moments.join_variance(sample, root),
         state=finishes.deviation_state(sample, root),
+        rounding=rounding.DEVIATION if root else rounding.VARIANCE,
         spark=spark,
     )
 
@@ -110,6 +111,7 @@ _SHOWN = (
         parts=("count", "sum"),
         join=join_total("sum"),
         state=finishes.SUMMED,
+        rounding=rounding.SUM,
         spark=("sum",),
         in_spark="sum({0})",
     ),
@@ -125,6 +127,7 @@ _SHOWN = (
         join=moments.join_average,
         state=finishes.AVERAGED,
         weighted="wavg",
+        rounding=rounding.AVERAGE,
         spark=("avg", "mean"),
         in_spark="avg({0})",
     ),
@@ -225,6 +228,7 @@ _SHOWN = (
         parts=("pairs", "weighted_sum", "weights_sum"),
         join=composed.join_weighted,
         state=finishes.WEIGHTED,
+        rounding=rounding.WEIGHTED,
     ),
     Definition(
         "covar",
@@ -237,6 +241,7 @@ _SHOWN = (
         parts=moments.parts_of((XY,), 2),
         join=moments.join_covariance(1),
         state=finishes.covariance_state(1),
+        rounding=rounding.COVARIANCE,
         synonyms=("covar_samp",),
         spark=("covar_samp",),
     ),
@@ -250,6 +255,7 @@ _SHOWN = (
         parts=moments.parts_of((XY,), 2),
         join=moments.join_covariance(0),
         state=finishes.covariance_state(0),
+        rounding=rounding.COVARIANCE,
         spark=("covar_pop",),
     ),
     Definition(
@@ -263,6 +269,7 @@ _SHOWN = (
         parts=moments.parts_of((XX, XY, YY), 2, varies=True),
         join=moments.join_correlation,
         state=finishes.CORRELATED,
+        rounding=rounding.RATIO,
         spark=("corr",),
     ),
     Definition(
@@ -276,6 +283,7 @@ _SHOWN = (
         parts=moments.parts_of((XXX,), 1, varies=True),
         join=moments.join_skewness,
         state=finishes.SKEWED,
+        rounding=rounding.RATIO,
     ),
     Definition(
         "kurtosis",
@@ -288,6 +296,7 @@ _SHOWN = (
         parts=moments.parts_of((XXXX,), 1, varies=True),
         join=moments.join_kurtosis,
         state=finishes.PEAKED,
+        rounding=rounding.RATIO,
         differs_in_spark=True,
     ),
 )

@@ -16,6 +16,7 @@ from windrow.aggregates.aggregate import Aggregate
 from windrow.aggregates.definition import Definition
 from windrow.aggregates.plugins import AGGREGATES, load_plugins, refuse_broken
 from windrow.aggregates.registry import DEFINITIONS, SYNONYMS, is_built_in
+from windrow.aggregates.rounding import OF_USER
 from windrow.errors import DataError, UnknownNameError, nearest
 from windrow.kernels.contract.outcomes import Outcome
 from windrow.kernels.contract.sweeps import Sweep
@@ -48,6 +49,7 @@ class UserAggregate:
             lambda _found: self.result,
             operation="user",
             finish=_finish,
+            rounding=OF_USER,
         )
 
     def check(self, found: DataType) -> None:

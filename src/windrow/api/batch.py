@@ -125,6 +125,7 @@ class Batch:
 
     def _working(self, name: str) -> WorkingArray | None:
         """An array to be changed by the batch itself, which a view never is."""
+        refuse_hidden(name)
         found = self._touch(name, lambda transaction: transaction.working(name))
         if found is not None and self._transaction is not None and _is_view(found.record, self._transaction.views()):
             raise SchemaError(
@@ -213,6 +214,7 @@ class Batch:
 
     def drop(self, name: str, cascade: bool = False) -> None:
         """Remove an array with all its versions; ``cascade`` also removes the views that read it."""
+        refuse_hidden(name)
         self._touch(name, lambda transaction: self._drop(transaction, name, cascade))
 
     def _drop(self, transaction: Transaction, name: str, cascade: bool) -> ArrayRecord:
@@ -348,6 +350,13 @@ class Batch:
         if working is not None:
             _compact(self.database.engine, working, dict(chunks or {}))
             self._done(working, "compact")
+
+
+def refuse_hidden(name: str) -> None:
+    """Refuse to change what views keep for themselves: they would be patched by it, and be wrong from then on."""
+    if isinstance(name, str) and name.startswith(HIDDEN):
+        hint = "It changes with its view, and goes when the view is dropped"
+        raise SchemaError("that is kept by windrow for a view", got=repr(name), hint=hint)
 
 
 def _is_view(record: ArrayRecord, views: Iterable[ViewRecord]) -> bool:

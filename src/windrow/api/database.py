@@ -202,15 +202,17 @@ class Database:
         """Free what no version that can be read needs; optionally give up old versions first.
 
         Versions from which a view that is behind is to be brought up to date are kept and reported, unless
-        ``drop_pins`` gives them up; such a view is rebuilt when it is refreshed.
+        ``drop_pins`` gives them up; such a view is rebuilt when it is refreshed. Versions that the query of a view
+        names (``A@3``) always stay.
         """
         from windrow.operations.collect import collect_garbage
+        from windrow.views.known import versions_read
 
         if older_than is not None and not isinstance(older_than, datetime):
             raise DataError("older_than is a datetime", got=repr(older_than), hint="As in datetime(2026, 1, 31)")
         if older_than is not None and older_than.tzinfo is None:
             older_than = older_than.astimezone()
-        return collect_garbage(self.warehouse, self.lock_timeout, keep_versions, older_than, drop_pins)
+        return collect_garbage(self.warehouse, self.lock_timeout, versions_read, keep_versions, older_than, drop_pins)
 
     def import_file(self, path: Any, into: str, **options: Any) -> Any:
         """Read a file (NetCDF, Zarr, Parquet, CSV) into an array, which is created if it is not there."""
@@ -266,6 +268,6 @@ class Database:
     def __repr__(self) -> str:
         if self.catalog.closed:
             return f"<windrow.Database {self.path}: closed>"
-        names = self.catalog.array_names()
+        names = [name for name in self.catalog.array_names() if not name.startswith(HIDDEN)]
         listed = ", ".join(names[:8]) + (", …" if len(names) > 8 else "")
         return f"<windrow.Database {self.path}: {len(names)} arrays{': ' + listed if names else ''}>"

@@ -170,7 +170,7 @@ def _definition(query: Query | str) -> Definition:
 
 
 def _check_name(database: Database, name: str, definition: Definition) -> None:
-    if name in definition.names:
+    if name in (*definition.names, *definition.pinned_names):
         raise SchemaError("a view cannot read itself", got=repr(name), hint="Give it another name")
 
 
@@ -178,7 +178,7 @@ def fill_new(batch: Batch, name: str, definition: Definition, settings: Settings
     from windrow.api.query import Query
 
     transaction, _ = batch.opened()
-    transaction.lock_all(definition.names)
+    transaction.lock_all(dict.fromkeys([*definition.names, *definition.pinned_names]))
     query = Query(batch.database, definition.plan, views="off")
     found = query.bind(batch)
     bound = found.bound

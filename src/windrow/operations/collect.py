@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import os
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -22,7 +22,7 @@ UNFINISHED_SECONDS = 3600
 
 @dataclass(frozen=True)
 class Pin:
-    """A version that a view needs to be brought up to date from, and the bytes that nobody else needs of it."""
+    """A version that a view reads or has to be brought up to date from, and the bytes that nobody else needs of it."""
 
     view: str
     array: str
@@ -38,12 +38,17 @@ class Collected:
     versions: int
     directories: int
     pins: tuple[Pin, ...] = ()
-    """Old versions that were kept because a view that is behind holds for them."""
+    """Old versions that were kept because a view that is behind holds for them, or a view's query names them."""
+
+
+VersionsRead = Callable[[Warehouse, ArrayRecord], Mapping[int, str]]
+"""The versions of an array that the queries of views name, each with one such view."""
 
 
 def collect_garbage(
     warehouse: Warehouse,
     lock_timeout: float,
+    versions_read: VersionsRead,
     keep_versions: int | None = None,
     older_than: datetime | None = None,
     drop_pins: bool = False,
@@ -52,6 +57,7 @@ def collect_garbage(
 
     With ``keep_versions`` or ``older_than`` older versions are given up first; the newest always stays, and so do
     those from which a view is to be brought up to date, unless ``drop_pins`` says that it may be rebuilt instead.
+    ``versions_read`` stay in any case: such a view could not be rebuilt.
     """
     if keep_versions is not None and (not isinstance(keep_versions, int) or keep_versions < 1):
         raise DataError("keep_versions must be at least 1", got=repr(keep_versions), hint="The newest always stays")
@@ -62,7 +68,7 @@ def collect_garbage(
     for name in catalog.array_names():
         record = catalog.array(name)
         with locked_array(catalog, record.id, name, lock_timeout):
-            kept = {} if drop_pins else _pinned(warehouse, record)
+            kept = {**({} if drop_pins else _pinned(warehouse, record)), **versions_read(warehouse, record)}
             given_up += _give_up(warehouse, record, keep_versions, older_than, kept)
             pins += _pins(warehouse, record, kept)
             freed += _collect_array(warehouse, record)

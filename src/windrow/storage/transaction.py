@@ -129,8 +129,14 @@ class Transaction:
         return record
 
     def revert(self, name: str) -> None:
-        """Take back what was done to an array in here."""
-        if self._working.pop(name, None) is not None:
+        """Take back what was done to an array in here; one that was made in here is gone."""
+        self.homes.pop(name, None)
+        working = self._working.pop(name, None)
+        if working is None:
+            return
+        if working.made is not None:
+            self.warehouse.remove(working.record.directory)
+        else:
             self._working[name] = self._open(*self.catalog.current(name))
 
     def is_dropped(self, name: str) -> bool:

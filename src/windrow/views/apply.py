@@ -77,6 +77,8 @@ def apply_change(engine: Engine, working: WorkingArray, change: CellChange) -> N
 
 def put_results(engine: Engine, working: WorkingArray, bound: Bound, core: Bound, found: Patched) -> Applied:
     """Results of the step that a view keeps, through the steps above it, into the view."""
+    if not len(found.at[0]):  # as after a write that the steps below make nothing of: abs(6) for abs(-6)
+        return Applied(0, pairs=found.pairs)
     held = BoundHeld(schema=core.schema, box=core.box, labels=core.labels, gridding=core.gridding, table=found.cells)
     if not bound.schema.sparse:  # all results of a box
         box = Box(tuple(int(column.min()) for column in found.at), tuple(int(column.max()) for column in found.at))

@@ -26,6 +26,7 @@ from windrow.views.apply import (
 )
 from windrow.views.changes import Change, label_boxes, relabelled
 from windrow.views.cost import Choice, choose
+from windrow.views.estimate import estimate_touched
 from windrow.views.history import Entry
 from windrow.views.known import KnownView, pinned_scans
 from windrow.views.placed.choice import PlacedView
@@ -79,7 +80,8 @@ def bring(
         happened, changes = changes, without_unused(changes, after)
         plan = Plan(Choice(True, "a full refresh was asked for"), mends=True)
         if not full:
-            plan = _plan(view, moments, changes, after, pinned)
+            stored = sum(part.cells for part in working.parts.values())
+            plan = _plan(view, moments, changes, Query(after, pinned, stored))
     entry = Entry.of_choice(plan.choice, transaction.batch, sum(change.cells for change in changes.values()))
     follow_query(working, after)
     if not plan.choice.rebuilds and not plan.boxes:
@@ -92,14 +94,22 @@ def bring(
     return Brought(done, plan.choice.learn(view.record.learned, clock.total), made)
 
 
-def _plan(
-    view: KnownView, moments: Moments, changes: Mapping[str, Change], after: Bound, pinned: Mapping[Scan, BoundScan]
-) -> Plan:
+@dataclass(frozen=True)
+class Query:
+    """A view's query as it is now: the old versions that it reads, and how many results are stored of it."""
+
+    bound: Bound
+    pinned: Mapping[Scan, BoundScan]
+    stored: int
+
+
+def _plan(view: KnownView, moments: Moments, changes: Mapping[str, Change], query: Query) -> Plan:
     """Whether to patch or to rebuild, and the boxes of results to look at again."""
+    after = query.bound
     if any(name in view.definition.shape_names for name in changes):
         return Plan(Choice(True, "the shape itself changed"))
     try:
-        before = view.definition.bind({name: old for name, (old, _) in moments.items()}, pinned)
+        before = view.definition.bind({name: old for name, (old, _) in moments.items()}, query.pinned)
         patched = why_not_patched(after) is None  # then it is enough to know about where
         where = {
             name: [*(change.regions if patched else change.boxes), *label_boxes(*moments[name])]
@@ -111,7 +121,10 @@ def _plan(
     moved = [name for old, now in moments.values() for name in relabelled(old, now)]
     if moved and not after.schema.sparse:
         return Plan(Choice(True, f"cells along {', '.join(moved)} have other labels"))
-    choice = choose(view.settings.maintain, after, boxes, view.record.learned)
+    if not boxes:  # of what nothing reaches there is nothing to rebuild
+        return Plan(Choice(False, "no result is touched"))
+    found = estimate_touched(before, after, {} if moved else changes, boxes, query.stored)
+    choice = choose(view.settings.maintain, found, view.record.learned)
     return Plan(choice, boxes, None if moved else Bases(before, after, changes))
 
 

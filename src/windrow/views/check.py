@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,15 +13,12 @@ from windrow.kernels.sparse.matching import found_in, match_cells
 from windrow.kernels.sparse.order import coordinate_order
 from windrow.model.arrow import arrow_to_block
 from windrow.model.schema import Schema
-from windrow.operations.query.cellwise import GridCells
-from windrow.operations.query.run import compute_cells_in, source_of
 from windrow.plan.bound import Bound, BoundJoined
 from windrow.storage.cells import cell_fields, coordinates
 from windrow.views.changes import same_values
+from windrow.views.evaluate import all_cells
 from windrow.views.rules.choose import core_of, state_layout_of
-
-TOLERANCE = 1e-9
-"""How far floats may be apart, of the largest in their column: sums are taken in another order."""
+from windrow.views.tolerance import Float64Array, Tolerances, core_tolerances, result_tolerances
 
 CHANGE = "change"
 
@@ -31,8 +27,9 @@ def find_differences(engine: Engine, stored: Bound, expected: Bound) -> pa.Table
     """The cells that a view has and should not have ("left"), and those that it should have ("came")."""
     there, wanted = all_cells(engine, stored), all_cells(engine, expected)
     schema = stored.schema
+    allowed = result_tolerances(engine, expected, wanted)
     wanted = wanted.cast(cell_fields(schema))
-    return tell_apart(schema, *_unlike(schema, there, wanted))
+    return tell_apart(schema, *_unlike(schema, there, wanted, allowed))
 
 
 def count_damaged_states(engine: Engine, states: Bound, expected: Bound) -> int:
@@ -46,6 +43,7 @@ def count_damaged_states(engine: Engine, states: Bound, expected: Bound) -> int:
     least = core.min_count if isinstance(core, BoundJoined) else 0
     finished = layout.finish(layout.from_arrow(kept), least)
     results = all_cells(engine, core)
+    allowed = core_tolerances(engine, core, results)
     place = match_cells(coordinates(kept, states.schema), coordinates(results, core.schema))
     wrong = place < 0
     for attribute in core.schema.attributes:
@@ -56,21 +54,11 @@ def count_damaged_states(engine: Engine, states: Bound, expected: Bound) -> int:
             missing = missing | np.isnan(values)
             lacking |= np.isnan(wanted)
         alike = np.asarray(values == wanted)
-        if attribute.type.is_float:
-            alike |= _close(values, wanted)
+        if attribute.name in allowed:
+            alike |= _close(values, wanted, allowed[attribute.name][np.maximum(place, 0)])
         wrong |= ~recompute & (missing != lacking)
         wrong |= ~recompute & ~missing & ~lacking & ~alike
     return int(wrong.sum())
-
-
-def all_cells(engine: Engine, bound: Bound) -> pa.Table:
-    """All results as a table of cells, in the order of their coordinates; those of a dense query, too."""
-    if bound.box.is_empty:
-        return cell_fields(bound.schema).empty_table()
-    source = source_of(engine, bound)
-    if not bound.schema.sparse:
-        source = GridCells(source, replace(source.schema, sparse=True), bound.box, bound.labels, None)
-    return compute_cells_in(engine, source, bound.box)
 
 
 def tell_apart(schema: Schema, left: pa.Table, came: pa.Table) -> pa.Table:
@@ -89,8 +77,8 @@ def tell_apart(schema: Schema, left: pa.Table, came: pa.Table) -> pa.Table:
     return both.take(pa.array(order)).combine_chunks()
 
 
-def _unlike(schema: Schema, one: pa.Table, other: pa.Table) -> tuple[pa.Table, pa.Table]:
-    """The rows of each that the other does not have, where floats need not be the same to the last digit."""
+def _unlike(schema: Schema, one: pa.Table, other: pa.Table, allowed: Tolerances) -> tuple[pa.Table, pa.Table]:
+    """The rows of each that the other does not have, where floats may be off by as much as is allowed of the other."""
     at = [coordinates(table, schema) for table in (one, other)]
     common = [found_in(at[0], at[1]), found_in(at[1], at[0])]
     kept = [np.flatnonzero(mask) for mask in common]
@@ -100,8 +88,9 @@ def _unlike(schema: Schema, one: pa.Table, other: pa.Table) -> tuple[pa.Table, p
     for attribute in schema.attributes:
         alone = schema.select([attribute.name])
         alike = same_values(alone, *(table.select(cell_fields(alone).names) for table in pair))
-        if attribute.type.is_float:
-            alike |= _close(*(arrow_to_block(table.column(attribute.name))[0] for table in pair))
+        if attribute.name in allowed:
+            floats = [arrow_to_block(table.column(attribute.name))[0] for table in pair]
+            alike |= _close(floats[0], floats[1], allowed[attribute.name][kept[1]])
         same &= alike
     unlike = []
     for table, mask, rows in zip((one, other), common, kept, strict=True):
@@ -111,8 +100,7 @@ def _unlike(schema: Schema, one: pa.Table, other: pa.Table) -> tuple[pa.Table, p
     return unlike[0], unlike[1]
 
 
-def _close(one: npt.NDArray[Any], other: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
+def _close(one: npt.NDArray[Any], other: npt.NDArray[Any], tolerance: Float64Array) -> npt.NDArray[np.bool_]:
     with np.errstate(invalid="ignore", over="ignore"):
         finite = np.isfinite(one) & np.isfinite(other)
-        scale = max(np.abs(one[finite]).max(initial=0.0), np.abs(other[finite]).max(initial=0.0))
-        return np.asarray(finite & (np.abs(one - other) <= TOLERANCE * scale))
+        return np.asarray(finite & (np.abs(one - other) <= tolerance))

@@ -2,17 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
-from windrow.model.box import Box
-from windrow.plan.bound import Bound
+from windrow.views.estimate import Estimate
 
 FIXED_CELLS = 20_000.0
 """What a patch costs whatever its size, in cells: what is stored is read again to be compared."""
 
+WORTH = 0.9
+"""The share of the results from which on it is cheaper to compute all of them, other things being equal."""
+
 LEARNING = 0.3
 """The weight of what was measured last; what was measured long ago is forgotten."""
+
+FURTHEST = 4.0
+"""How far what was measured may shift the choice: a single slow run must not decide for ever."""
+
+TRY_AFTER = 10
+"""Rebuilds in a row after which a patch is tried: an estimate that is wrong is found out by nothing else."""
+
+IN_A_ROW = "rebuilds"
+"""How many rebuilds there were, one after the other, because they seemed cheaper."""
 
 
 @dataclass(frozen=True)
@@ -23,6 +34,8 @@ class Choice:
     why: str
     patch: float = 0.0
     rebuild: float = 0.0
+    weighed: bool = False
+    """Whether costs decided."""
 
     @property
     def planned(self) -> str:
@@ -30,28 +43,40 @@ class Choice:
 
     def learn(self, known: Mapping[str, float], seconds: float) -> dict[str, float]:
         """What the run says about the cost of a cell, that way."""
+        learned = dict(known)
+        if self.weighed:
+            learned[IN_A_ROW] = known.get(IN_A_ROW, 0.0) + 1 if self.rebuilds else 0.0
         cells = self.rebuild if self.rebuilds else self.patch
         if not cells:
-            return dict(known)
+            return learned
         found = seconds / cells
-        before = known.get(self.planned, found)
-        return dict(known) | {self.planned: (1 - LEARNING) * before + LEARNING * found}
+        learned[self.planned] = (1 - LEARNING) * known.get(self.planned, found) + LEARNING * found
+        return learned
 
 
-def choose(maintain: str, after: Bound, boxes: Sequence[Box], learned: Mapping[str, float]) -> Choice:
-    """The way that the setting asks for, or the cheaper one; of what nothing reaches there is nothing to rebuild."""
-    if not boxes:
-        return Choice(False, "no result is touched")
-    whole = float(max(1, after.box.size if not after.box.is_empty else 1))
-    patch = float(sum((box & after.box).size for box in boxes if not (box & after.box).is_empty))
+def choose(maintain: str, found: Estimate, learned: Mapping[str, float]) -> Choice:
+    """The way that the setting asks for, or the cheaper one."""
+    patch, whole = found.touched, found.whole
     if maintain == "full":
         return Choice(True, "maintain = full", patch, whole)
     if maintain in ("incremental", "strict"):
         return Choice(False, f"maintain = {maintain}", patch, whole)
-    # A ratio of speeds that was measured counts, within limits: a single slow run must not decide for ever.
-    ratio = learned.get("patch", 1.0) / learned.get("rebuild", 1.0) if {"patch", "rebuild"} <= learned.keys() else 1.0
-    ratio = min(4.0, max(0.25, ratio))
-    share = patch / whole
-    if share * ratio > 0.9 and whole > FIXED_CELLS:
-        return Choice(True, f"{share:.0%} of the results are touched", patch, whole)
-    return Choice(False, f"{share:.1%} of the results are touched", patch, whole)
+    share = min(1.0, patch / whole)
+    said = f"{share:.0%}" if share > WORTH else f"{share:.1%}" if share > 0.01 else f"{share:.2%}"
+    why = f"{said} of the results are touched"
+    if whole <= FIXED_CELLS or share * _ratio(learned) <= WORTH:
+        return Choice(False, why, patch, whole, weighed=True)
+    if learned.get(IN_A_ROW, 0.0) >= TRY_AFTER:
+        return Choice(False, f"{why}, but a patch is tried after {TRY_AFTER} rebuilds", patch, whole, weighed=True)
+    return Choice(True, why, patch, whole, weighed=True)
+
+
+def _ratio(learned: Mapping[str, float]) -> float:
+    """What a result costs when it is patched, of what it costs when all are computed; 1 while that is not known.
+
+    Seconds are learned of each result that was expected, so that a wrong estimate is in them: a patch that touched less
+    than was thought took less time.
+    """
+    if not {"patch", "rebuild"} <= learned.keys():
+        return 1.0
+    return min(FURTHEST, max(1 / FURTHEST, learned["patch"] / learned["rebuild"]))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any
@@ -31,6 +32,13 @@ CHOICES: Mapping[str, tuple[str, ...]] = {
 }
 PLACEMENT: Mapping[str, float] = {"window": 0, "decay": 0.5, "seed": 0, "budget": 0.5}
 
+_NUMBERS: Mapping[str, str] = {
+    "window": "a whole number from 0: so many past batches count",
+    "decay": "a number from 0 to 1",
+    "seed": "a whole number from 0",
+    "budget": "a number of seconds from 0",
+}
+
 
 @dataclass(frozen=True)
 class Settings:
@@ -57,8 +65,8 @@ class Settings:
         for name, number in self.placement.items():
             if name not in PLACEMENT:
                 raise DataError("no such setting of placement", got=repr(name), hint=nearest(str(name), [*PLACEMENT]))
-            if isinstance(number, bool) or not isinstance(number, int | float) or number < 0:
-                raise DataError(f"placement's {name} is a number from 0", got=repr(number))
+            if not _is_possible(name, number):
+                raise DataError(f"placement's {name} is {_NUMBERS[name]}", got=repr(number))
 
     @classmethod
     def of(cls, given: Mapping[str, Any]) -> Settings:
@@ -69,8 +77,21 @@ class Settings:
                 raise DataError("a view has no such setting", got=repr(name), hint=nearest(name, known))
         return cls(**given)
 
+    @classmethod
+    def stored(cls, known: Mapping[str, Any]) -> Settings:
+        """Those of a view that is there: numbers that an earlier windrow let pass count as not given."""
+        numbers = {name: number for name, number in known.get("placement", {}).items() if _is_possible(name, number)}
+        return cls(**{**known, "placement": numbers})
+
     def as_json(self) -> dict[str, Any]:
         return asdict(self)
+
+
+def _is_possible(name: str, number: object) -> bool:
+    """Whether a setting of placement can have a value."""
+    if isinstance(number, bool) or not isinstance(number, int | float) or not 0 <= number < math.inf:
+        return False
+    return number <= 1 if name == "decay" else name == "budget" or number == int(number)
 
 
 @dataclass(frozen=True)
@@ -104,6 +125,11 @@ class Definition:
     def pinned(self) -> tuple[Scan, ...]:
         """Old versions that it reads, which never change."""
         return tuple(dict.fromkeys(scan for scan in self._scans() if _is_pinned(scan)))
+
+    @property
+    def pinned_names(self) -> tuple[str, ...]:
+        """The arrays of which it reads old versions."""
+        return tuple(dict.fromkeys(scan.array for scan in self.pinned))
 
     def _scans(self) -> Iterable[Scan]:
         yield from (step for step in self.plan.walk() if isinstance(step, Scan))

@@ -14,6 +14,7 @@ from windrow.model.box import Box, hull
 from windrow.model.schema import Schema
 from windrow.model.source import ComputedCells
 from windrow.operations.join.build import is_by_cell
+from windrow.operations.query.cellwise import GridCells
 from windrow.operations.query.run import compute_cells_in, source_of
 from windrow.plan.bound import (
     Bound,
@@ -49,6 +50,16 @@ def evaluate_cells(engine: Engine, bound: Bound, boxes: Sequence[Box]) -> pa.Tab
         pieces.append(outside(_evaluate(engine, bound, box), bound.schema, done))
         done.append(box)
     return pa.concat_tables(pieces).combine_chunks()
+
+
+def all_cells(engine: Engine, bound: Bound) -> pa.Table:
+    """All results as a table of cells, in the order of their coordinates; those of a dense query, too."""
+    if bound.box.is_empty:
+        return cell_fields(bound.schema).empty_table()
+    source = source_of(engine, bound)
+    if not bound.schema.sparse:
+        source = GridCells(source, replace(source.schema, sparse=True), bound.box, bound.labels, None)
+    return compute_cells_in(engine, source, bound.box)
 
 
 def _evaluate(engine: Engine, bound: Bound, box: Box) -> pa.Table:

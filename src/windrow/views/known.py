@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 
-from windrow.errors import StaleViewWarning
+from windrow.errors import StaleViewWarning, UnknownNameError
 from windrow.operations.query.stored import stored_scan
 from windrow.plan.bound import BoundScan
 from windrow.plan.nodes import Plan, Scan
-from windrow.storage.records import ArrayRecord
+from windrow.storage.records import ArrayRecord, VersionRecord
 from windrow.storage.view_rows import FRESH, ViewRecord
 from windrow.storage.warehouse import Warehouse
 from windrow.views.definition import Definition, Settings
@@ -46,7 +47,7 @@ class KnownView:
 
     @cached_property
     def settings(self) -> Settings:
-        return Settings(**self.record.settings)
+        return Settings.stored(self.record.settings)
 
 
 def known_views(warehouse: Warehouse) -> list[KnownView]:
@@ -65,8 +66,8 @@ def known_views(warehouse: Warehouse) -> list[KnownView]:
 
 
 def readers_of(name: str, views: Sequence[KnownView]) -> Iterator[KnownView]:
-    """The views that read an array themselves."""
-    return (view for view in views if name in view.held)
+    """The views that read an array themselves, as it is or an old version of it."""
+    return (view for view in views if name in view.held or name in view.definition.pinned_names)
 
 
 def stale_because(view: KnownView, views: Mapping[str, KnownView]) -> str | None:
@@ -94,10 +95,25 @@ def warn_of_stale(warehouse: Warehouse, plan: Plan) -> None:
 
 def pinned_scans(warehouse: Warehouse, definition: Definition) -> dict[Scan, BoundScan]:
     """The old versions that a view reads."""
-    catalog, found = warehouse.catalog, {}
+    found = {}
     for scan in definition.pinned:
-        record = catalog.array(scan.array)
-        version = catalog.version(record, scan.version, scan.as_of)
+        record, version = _pinned_version(warehouse, scan)
         shown = stored_scan(warehouse, f"{record.name}@{version.number}", record, version)
         found[scan] = as_shown(warehouse, record, shown)
     return found
+
+
+def versions_read(warehouse: Warehouse, record: ArrayRecord) -> dict[int, str]:
+    """The versions of an array that views name in their queries, each with one such view: without it there is none."""
+    found = {}
+    for view in known_views(warehouse):
+        for scan in view.definition.pinned:
+            if scan.array == record.name:
+                with suppress(UnknownNameError):  # given up by a windrow that did not look
+                    found[_pinned_version(warehouse, scan)[1].number] = view.name
+    return found
+
+
+def _pinned_version(warehouse: Warehouse, scan: Scan) -> tuple[ArrayRecord, VersionRecord]:
+    record = warehouse.catalog.array(scan.array)
+    return record, warehouse.catalog.version(record, scan.version, scan.as_of)

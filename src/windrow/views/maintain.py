@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from windrow.errors import Error
+from windrow.errors import CancelledError, Error
 from windrow.execution.engine import Engine
 from windrow.operations.query.stored import stored_scan, working_scan
 from windrow.plan.bound import BoundScan
@@ -105,12 +105,17 @@ class Maintenance:
         moments = {name: (self._earlier(view, name), self._now(name)) for name in view.held}
         try:
             brought = self.bring(view, moments)
-        except Error as error:
+        except CancelledError:
+            raise
+        except Exception as error:  # whatever it is, of windrow or of a user's function, the view says what to do
             if view.settings.on_failure == "refuse":
+                if not isinstance(error, Error):
+                    error.add_note(f"The batch breaks the view {view.name}, and nothing was changed")
+                    raise
                 raise _refused(view, error) from error
             for name in (view.name, f"{STATE}{view.name}"):
                 self.transaction.revert(name)
-            reason = str(error)
+            reason = str(error) if isinstance(error, Error) else f"{type(error).__name__}: {error}"
             failed = Entry.now("failed", reason, batch=self.transaction.batch).as_json()
             self._note(view, ViewChange(view.name, view.held, FAILED, reason, history=(failed,)))
             return

@@ -2,13 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from windrow.errors import SchemaError
 from windrow.model.schema import Schema
-from windrow.plan.bound import Bound, BoundRound, BoundScan, BoundSelection, BoundSpread, table_hint, table_words
+from windrow.plan.bound import (
+    Bound,
+    BoundColumns,
+    BoundFilter,
+    BoundJoin,
+    BoundJoined,
+    BoundPairs,
+    BoundRound,
+    BoundScan,
+    BoundSelection,
+    BoundSpread,
+    BoundTotals,
+    BoundWindow,
+    side_name,
+    table_hint,
+    table_words,
+)
 from windrow.plan.grouping.label_parts import BoundParted
+from windrow.plan.operators import BoundOperated
 
 
 def view_schema(bound: Bound, chunks: Mapping[str, int] | None) -> Schema:
@@ -22,23 +39,37 @@ def view_schema(bound: Bound, chunks: Mapping[str, int] | None) -> Schema:
     if any(isinstance(step, BoundParted) for step in bound.walk()):
         what = "a view cannot be grouped by parts of labels"
         raise SchemaError(what, hint="Keep the result with into, or make a view by dimensions and group that")
-    grows, schema = growing_dimensions(bound), bound.schema
-    dimensions = tuple(replace(d, hi=None, wrap=False) if d.name in grows else d for d in schema.dimensions)
-    schema = replace(schema, dimensions=dimensions)
+    schema = _let_grow(bound.schema, growing_axes(bound))
     return schema if chunks is None else schema.with_chunks(chunks)
 
 
-def growing_dimensions(bound: Bound) -> set[str]:
-    """The dimensions of a result that grow when an array below does: those that it has in full."""
-    found: set[str] = set()
-    for step in bound.walk():
-        if isinstance(step, BoundScan):
-            found |= {dimension.name for dimension in step.schema.dimensions if dimension.growing}
-    for step in bound.walk():
-        if isinstance(step, (BoundSelection, BoundRound)):
-            below = step.source
-            names = step.schema.dimension_names
-            for axis, name in enumerate(names):
-                if (step.box.lo[axis], step.box.hi[axis]) != (below.box.lo[axis], below.box.hi[axis]):
-                    found.discard(name)
-    return found & set(bound.schema.dimension_names)
+def _let_grow(schema: Schema, grows: Sequence[bool]) -> Schema:
+    ends = zip(schema.dimensions, grows, strict=True)
+    return replace(schema, dimensions=tuple(replace(d, hi=None, wrap=False) if grown else d for d, grown in ends))
+
+
+def growing_axes(bound: Bound) -> list[bool]:
+    """Which dimensions of a result grow when an array below does: those that are one of its in full.
+
+    They are followed by place and not by name, for a pair's are named after its sides.
+    """
+    if isinstance(bound, BoundScan):
+        return [dimension.growing for dimension in bound.schema.dimensions]
+    if isinstance(bound, (BoundSelection, BoundRound)):
+        below = bound.source.box
+        ends = zip(zip(bound.box.lo, bound.box.hi, strict=True), zip(below.lo, below.hi, strict=True), strict=True)
+        return [grown and own == whole for grown, (own, whole) in zip(growing_axes(bound.source), ends, strict=True)]
+    if isinstance(bound, (BoundFilter, BoundColumns, BoundWindow, BoundOperated)):
+        return growing_axes(bound.source)
+    if isinstance(bound, BoundJoin):  # an anti join: left cells as they are
+        return growing_axes(bound.left)
+    if isinstance(bound, BoundPairs):
+        return [grown for side in bound.source.sides for grown in growing_axes(side)]
+    if isinstance(bound, BoundTotals) and bound.axes:
+        below_grows = growing_axes(bound.source)
+        return [below_grows[axis] for axis in bound.axes]
+    if isinstance(bound, BoundJoined) and bound.groups:
+        sides = {side_name(number): side for number, side in enumerate(bound.source.sides, 1)}
+        chosen = [(sides[str(group.qualifier)], group.name) for group in bound.groups]
+        return [growing_axes(side)[side.schema.axis(name)] for side, name in chosen]
+    return [False] * bound.schema.ndim  # one result over all cells

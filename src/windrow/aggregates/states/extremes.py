@@ -9,6 +9,7 @@ import numpy as np
 
 from windrow.aggregates.states.rule import (
     COUNT,
+    AbsentError,
     Array,
     Finished,
     Groups,
@@ -20,7 +21,6 @@ from windrow.aggregates.states.rule import (
     values_there,
     writable,
 )
-from windrow.errors import DataError
 from windrow.kernels.contract.outcomes import prepared
 from windrow.model.types import TYPES, DataType
 
@@ -77,7 +77,7 @@ class ExtremeRule(StateRule):
         (_, mine, mine_times), (count, theirs, times) = self._split(one), self._split(other)
         left = mine_times - np.where((count > 0) & (mine == theirs), times, 0)
         if (left < 0).any() or ((count > 0) & _beyond(theirs, mine, self.largest)).any():
-            raise DataError("a value leaves a group that does not have it")
+            raise AbsentError("a value leaves a group that does not have it")
         return self._state(counts, mine, left)
 
     def finish(self, state: State) -> Finished:
@@ -176,7 +176,7 @@ class OutermostRule(StateRule):
         leaves = (count > 0) & (mine_place == place)
         absent = leaves & (mine_times < times) | ((count > 0) & _beyond(place, mine_place, self.last))
         if absent.any():
-            raise DataError("a value leaves a group that does not have it")
+            raise AbsentError("a value leaves a group that does not have it")
         # Of several at one place it is not known which are left.
         left = np.where(leaves & (mine_times == 1), 0, mine_times)
         return self._state(counts, mine, mine_place, left)

@@ -23,8 +23,8 @@ replaced by the ``reduce`` of those rows: the evaluated value counts, whatever t
 that keep no state (``layout.measures``) ask for it wherever a group has rows.
 
 Rows leave before others come, so that a replaced value never stands beside its old one. What leaves and is not there
-raises a DataError. ``first`` and ``last`` need the column ``PLACES``: whole numbers in the order of cells, no two alike
-in a group.
+raises an AbsentError. ``first`` and ``last`` need the column ``PLACES``: whole numbers in the order of cells, no two
+alike in a group.
 
 Rows are given group by group, or as ``Runs``: neighbourhoods of cells, which are folded without listing their cells.
 """
@@ -38,7 +38,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from windrow.aggregates.aggregate import Aggregate
-from windrow.aggregates.states.rule import COUNT, Array, Finished, Int64Array, Mask, State
+from windrow.aggregates.states.rule import COUNT, AbsentError, Array, Finished, Int64Array, Mask, State
 from windrow.aggregates.states.units import (
     PREFIX,
     RECOMPUTED,
@@ -50,7 +50,6 @@ from windrow.aggregates.states.units import (
     state_rule,
 )
 from windrow.aggregates.windows import Column
-from windrow.errors import DataError
 from windrow.model.schema import Attribute
 from windrow.model.types import TYPES, DataType
 
@@ -76,6 +75,11 @@ class Layout:
         for unit in self.units:
             types |= unit.types
         return tuple(Attribute(name, kind) for name, kind in types.items())
+
+    @property
+    def counts(self) -> tuple[str, ...]:
+        """The columns that say how many rows or values there are: never fewer than none."""
+        return tuple(dict.fromkeys([*self.counters, *(unit.columns[COUNT] for unit in self.units)]))
 
     @property
     def arguments(self) -> tuple[str, ...]:
@@ -193,7 +197,7 @@ class Layout:
         left = {name: one[name] - other[name] for name in self.counters}
         for counts in left.values():
             if (counts < 0).any():
-                raise DataError("more rows leave a group than it has", got=int(counts.min()))
+                raise AbsentError("more rows leave a group than it has", got=int(counts.min()))
         return left
 
     def _finish(self, measure: Measure, state: State, min_count: int) -> Finished:

@@ -12,8 +12,18 @@ from dataclasses import dataclass
 import numpy as np
 
 from windrow.aggregates.states.extremes import blanked
-from windrow.aggregates.states.rule import COUNT, Array, Finished, Mask, Rows, State, StateRule, values_there, writable
-from windrow.errors import DataError
+from windrow.aggregates.states.rule import (
+    COUNT,
+    AbsentError,
+    Array,
+    Finished,
+    Mask,
+    Rows,
+    State,
+    StateRule,
+    values_there,
+    writable,
+)
 from windrow.kernels.contract.outcomes import prepared
 from windrow.kernels.contract.ranks import RankRule
 from windrow.kernels.states.brackets import Brackets, Moving, enter_values, leave_values
@@ -80,7 +90,7 @@ class BracketRule(StateRule):
         _leave(brackets, moving)
         counts = one[COUNT] - other[COUNT]
         if (counts < 0).any():
-            raise DataError("more values leave a group than it has", got=int(counts.min()))
+            raise AbsentError("more values leave a group than it has", got=int(counts.min()))
         return _forgotten(coding.state(brackets), ~known, counts)
 
     def finish(self, state: State) -> Finished:
@@ -98,7 +108,7 @@ class BracketRule(StateRule):
 
 def _leave(brackets: Brackets, moving: Moving) -> None:
     if leave_values(brackets, moving) >= 0:
-        raise DataError("a value leaves a group that does not have it")
+        raise AbsentError("a value leaves a group that does not have it")
 
 
 def _chosen(where: Mask, one: State, other: State) -> State:

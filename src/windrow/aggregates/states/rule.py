@@ -14,6 +14,7 @@ from windrow.model.types import DataType
 
 __all__ = [
     "COUNT",
+    "AbsentError",
     "Array",
     "Finished",
     "Groups",
@@ -29,6 +30,10 @@ __all__ = [
 ]
 
 COUNT = "count"
+
+
+class AbsentError(DataError):
+    """What leaves a group is not in it: the state is not that of the group's rows."""
 
 
 class Finished(NamedTuple):
@@ -110,5 +115,5 @@ def taken(state: State, places: Int64Array) -> dict[str, Array]:
 def counted(one: State, other: State, sign: int) -> Int64Array:
     counts: Int64Array = one[COUNT] + sign * other[COUNT]
     if (counts < 0).any():
-        raise DataError("more values leave a group than it has", got=int(counts.min()))
+        raise AbsentError("more values leave a group than it has", got=int(counts.min()))
     return counts

@@ -28,6 +28,7 @@ from windrow.views.changes import net_tables
 from windrow.views.placed.joining import Joined, Partial, Places
 from windrow.views.placed.shelf import ArrayChunks, Counted, Shelf
 from windrow.views.placed.sides import Side
+from windrow.views.rules.guard import Guard
 from windrow.views.rules.pairs import Kept
 from windrow.views.rules.rows import number_places
 from windrow.views.steps import CELLWISE, put_on
@@ -58,6 +59,8 @@ class MergeNode:
     """The left cells, which are counted in left joins."""
     whole: frozenset[int]
     cache_bytes: int
+    name: str
+    """The view's."""
 
     @property
     def layout(self) -> Layout:
@@ -166,8 +169,8 @@ class _Home:
         touched = _all_places([at, dropped], ndim)
         old = self._stored(self.states)
         known, doubtful = self._known(at, dropped, new, old)
-        state = layout.remove(known, layout.take(left[1], match_cells(at, left[0])))
-        state = layout.merge(state, layout.take(came[1], match_cells(at, came[0])))
+        # What is not there and should be is computed from its rows, so that nothing has to leave it.
+        state = self._moved(at, known, (left[1], np.where(doubtful, -1, match_cells(at, left[0]))), came)
         finished = layout.finish(state)
         for one in finished.values():
             doubtful = doubtful | one.recompute
@@ -182,6 +185,19 @@ class _Home:
         return _Found(
             ChunkChange(replaced, kept), ChunkChange(change.left, change.came), unsure, change.cells, len(touched[0])
         )
+
+    def _moved(self, at: Places, known: State, left: tuple[State, Int64Array], came: tuple[Places, State]) -> State:
+        """States after partial states left and came."""
+        layout = self.task.layout
+        guard = Guard(self.task.name, self.task.core.dimension_names, layout)
+        states, numbers = left
+
+        def leave(chosen: Int64Array) -> State:
+            return layout.remove(layout.take(known, chosen), layout.take(states, numbers[chosen]))
+
+        state = layout.merge(guard.leave(at, leave), layout.take(came[1], match_cells(at, came[0])))
+        guard.check(at, state)
+        return state
 
     def _stored(self, shelf: Shelf) -> pa.Table:
         tables = [shelf.old(ordinal) for ordinal in self.ordinals]

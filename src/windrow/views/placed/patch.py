@@ -127,7 +127,10 @@ class _Run:
         known = self.transaction.homes.get(states.record.name)
         if known is not None and known.forgets:
             return Homes.none()
-        return load_homes(self.transaction.catalog, states.record) if states.record.id else Homes.none()
+        if not states.record.id:
+            return Homes.none()
+        found = load_homes(self.transaction.catalog, states.record)
+        return _borne_out(found, self._chunks(states), self._chunks(self.placed.working))
 
     def _numbering(self) -> Numbering:
         shape = self.placed.join.offsets
@@ -231,6 +234,7 @@ class _Run:
                     self._sides()[0],
                     whole & {*mine},
                     self.wishes.cache,
+                    self.placed.store.view,
                 )
             )
         return tasks
@@ -298,6 +302,20 @@ def _by_chunk(at: list[Int64Array], schema: Schema) -> dict[int, list[Int64Array
     starts = np.flatnonzero(np.diff(ordinals[order], prepend=-1))
     pieces = np.split(order, starts[1:])
     return {int(ordinals[rows[0]]): [column[rows] for column in at] for rows in pieces}
+
+
+def _borne_out(homes: Homes, states: ChunkStatistics, results: ChunkStatistics) -> Homes:
+    """The homes of chunks that have a state for each result at least, as a chunk with a home should.
+
+    Whatever else the catalog says, what has fewer is done whole: adding to states that are not there would be wrong.
+    """
+    kept, there = (
+        np.bincount(np.searchsorted(homes.ordinals, one.ordinals[mine]), one.cells[mine], len(homes.ordinals))
+        for one in (states, results)
+        for mine in [np.isin(one.ordinals, homes.ordinals)]
+    )
+    good = kept >= there
+    return replace(homes, ordinals=homes.ordinals[good], numbers=homes.numbers[good])
 
 
 def _partners(planned: Planned, chosen: Int64Array) -> dict[int, Partners]:

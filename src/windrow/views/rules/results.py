@@ -14,6 +14,7 @@ from windrow.aggregates.states.rule import Finished, State
 from windrow.aggregates.windows import Result
 from windrow.model.schema import Schema
 from windrow.storage.cells import cell_fields
+from windrow.views.rules.guard import Guard
 from windrow.views.rules.rows import AnyEntering
 from windrow.views.state_store import StateStore
 
@@ -59,7 +60,7 @@ class Patcher:
         """Bring results up to date: those touched, those that are ``new``, and those that are ``gone``."""
         numbers, states = self.store.load(touched.places, [new, gone])
         known = np.flatnonzero(numbers >= 0)
-        state = self._moved(touched, known, self.layout.take(states, numbers[known]))
+        state = self._moved(touched, known, lambda rows: self.layout.take(states, numbers[rows]))
         finished = self.layout.finish(state, self.min_count)
         doubtful = _doubtful(finished, len(known))
         certain = np.flatnonzero(~doubtful)
@@ -74,12 +75,19 @@ class Patcher:
         pairs = touched.left.count + touched.came.count
         return Patched(at, cells.combine_chunks(), len(certain), len(anew[0]), pairs)
 
-    def _moved(self, touched: Touched, known: Int64Array, state: State) -> State:
+    def _moved(self, touched: Touched, known: Int64Array, states: Callable[[Int64Array], State]) -> State:
         """States after rows left and came: first those that left, so that nothing stands beside its replacement."""
-        renumbered = np.full(len(touched.places[0]), -1, np.int64)
-        renumbered[known] = np.arange(len(known))
-        state = touched.left.of(renumbered).leave_from(self.layout, state, len(known))
-        return touched.came.of(renumbered).come_to(self.layout, state, len(known))
+        places = [column[known] for column in touched.places]
+        guard = Guard(self.store.view, self.schema.dimension_names, self.layout)
+
+        def leave(chosen: Int64Array) -> State:
+            rows = known[chosen]
+            return touched.left.of(_numbered(touched, rows)).leave_from(self.layout, states(rows), len(rows))
+
+        state = guard.leave(places, leave)
+        state = touched.came.of(_numbered(touched, known)).come_to(self.layout, state, len(known))
+        guard.check(places, state)
+        return state
 
     def _computed(self, places: Places) -> tuple[State, pa.Table]:
         """Results computed from all their rows, with the states they have from now on."""
@@ -115,6 +123,13 @@ class Patcher:
         both = self.layout.concatenate([state, fresh])
         kept = np.flatnonzero(~self.layout.is_empty(both) | self.keeps_empty)
         self.store.save([column[kept] for column in at], self.layout.take(both, kept))
+
+
+def _numbered(touched: Touched, rows: Int64Array) -> Int64Array:
+    """For each result that is touched its number among some of them, or -1."""
+    numbers = np.full(len(touched.places[0]), -1, np.int64)
+    numbers[rows] = np.arange(len(rows))
+    return numbers
 
 
 def _doubtful(finished: dict[str, Finished], count: int) -> Mask:
