@@ -151,7 +151,7 @@ class Maker:
 
 WHOLE = {
     "count_all", "sum_c", "sum_d", "sum_m", "sum_total", "count_c", "count_x", "d", "max_d", "count", "max", "sum", "m",
-    "c", "total", "q",
+    "c", "total", "q", "min", "first", "last", "range", "mode", "count_distinct",
 }  # fmt: skip
 """Names of columns of whole numbers, which views may stand on."""
 
@@ -206,6 +206,8 @@ def must_be_strict(step: Step) -> bool | None:
     """Whether a strict view may be had of a definition; None if that is not said."""
     while isinstance(step, Chosen):
         step = step.input
+    if not step.bases().isdisjoint(SKY):  # where a circle is met depends on declinations: any result may be touched
+        return None
     if isinstance(step, Coupled) and not step.by and not step.is_anti and step.columns is None:
         return None
     if isinstance(step, Grouped) and not step.by:

@@ -188,14 +188,20 @@ def _stacked(make: Maker) -> Step:
     return make.window(some, ("i", "j"), taken, False) if kind == "window" else Grouped(some, ("i",), taken)
 
 
+WHOLE_OF_WHOLE = ("sum", "max", "count", "min", "first", "last", "range", "mode", "count_distinct")
+OTHERS_OF_WHOLE: dict[str, float | None] = {
+    "median": None, "avg": None, "var": None, "std": None, "var_pop": None, "std_pop": None, "percentile": 70,
+    "quantile_disc": 0.3, "quantile_cont": 0.7, "quantile_index": 0.7,
+}  # fmt: skip
+"""Aggregates of whole numbers, with their parameters; the results of those above are whole numbers, too."""
+
+
 def _on_a_view(make: Maker) -> Step:
     if not make.below:
         return _group(make)
     below: Below = make.one_of(make.below)
-    taken = tuple(
-        Taken(name, name, (Column(below.column),), parameter)
-        for name, parameter in (("sum", None), ("max", None), ("median", None), ("count", None))
-    )
+    chosen = {make.one_of(WHOLE_OF_WHOLE), *(make.one_of([*WHOLE_OF_WHOLE, *OTHERS_OF_WHOLE]) for _ in range(2))}
+    taken = tuple(Taken(name, name, (Column(below.column),), OTHERS_OF_WHOLE.get(name)) for name in sorted(chosen))
     kind = make.one_of(["group", "total", "window", "neighbours", "filter"])
     if kind == "window":
         return make.window(Scan(below.name), below.dimensions, taken, False)
