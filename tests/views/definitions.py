@@ -67,8 +67,10 @@ TAKEN: dict[str, tuple[Taken, ...]] = {
     for group, measures in MEASURES.items()
     if measures
 } | {"own": tuple(Own(name, name, (EXPRESSIONS[of],)) for name, (of, _, _) in OWN.items())}
-EXACT = {"counts", "extremes", "kinds", "one count", "one maximum", "one sum", "own", "expressions"}
-"""Groups whose results have no rounding."""
+STATELESS = {"mode", "count_distinct", "views_spread", "views_middle"}
+"""Aggregates whose results are computed anew where they are touched."""
+RARE = {"wavg", "covar", "covar_pop", "corr", "skew", "kurtosis", "views_total"}
+"""Aggregates that views on views do not take."""
 
 FILTERS: dict[str, Expression] = {
     name: Expression(written, meaning)
@@ -112,11 +114,20 @@ class Maker:
         return choices[int(self.random.integers(len(choices)))]
 
     def taken(self, array: str, around: bool = False) -> tuple[Taken, ...]:
-        # Around a cell, a plain name is the neighbour's: there is no expression of both.
-        group = TAKEN[self.one_of([name for name in TAKEN if not (around and name == "expressions")])]
-        if array == DENSE:
-            group = tuple(one for one in group if not one.name.endswith("_s"))
-        return tuple(group[k] for k in sorted(self.random.permutation(len(group))[:3]))
+        """Up to three aggregates; more often than not all of them have states, else the query is computed anew."""
+        known: dict[str, list[Taken]] = {}
+        for name, group in TAKEN.items():
+            for one in group:
+                # Around a cell, a plain name is the neighbour's: there is no expression of both.
+                if not (around and name == "expressions") and not (array == DENSE and one.name.endswith("_s")):
+                    known.setdefault(one.aggregate, []).append(one)
+        kept = [name for name in known if name not in STATELESS]
+        names = kept + [name for name in kept if name in RARE]
+        chosen = [self.one_of(names) for _ in range(int(self.one_of([1, 2, 3, 3])))]
+        if self.random.random() < 0.4:
+            chosen[0] = self.one_of([name for name in known if name in STATELESS])
+        found = {one.name: one for one in (self.one_of(known[name]) for name in chosen)}
+        return tuple(found[name] for name in sorted(found))
 
     def array(self) -> str:
         return str(self.one_of(("S", "T", "D", "E", "N")))
@@ -152,6 +163,8 @@ class Maker:
 WHOLE = {
     "count_all", "sum_c", "sum_d", "sum_m", "sum_total", "count_c", "count_x", "d", "max_d", "count", "max", "sum", "m",
     "c", "total", "q", "min", "first", "last", "range", "mode", "count_distinct",
+    "min_c", "max_c", "first_c", "last_c", "range_c", "mode_c", "count_distinct_x", "count_distinct_c", "views_total",
+    "quantile_disc_c", "quantile_index_c",
 }  # fmt: skip
 """Names of columns of whole numbers, which views may stand on."""
 

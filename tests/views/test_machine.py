@@ -342,6 +342,6 @@ def test_ten_thousand_batches_through_the_store() -> None:
 @pytest.mark.timeout(4 * 3600)
 def test_three_hundred_batches_on_spark(spark_session: Any) -> None:
     options = {"engine": "spark", "spark": spark_session}
-    tally = run_every_kind(lambda number, first: Dealt(12 * number, first=first, **options), examples=3, steps=13)
+    tally = run_every_kind(lambda number, first: Dealt(10 * number, first=first, **options), examples=4, steps=10)
     assert tally.steps >= 300
     assert tally.least() >= 0.01, tally.shares()
