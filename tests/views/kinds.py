@@ -246,10 +246,8 @@ def _mutual_groups(make: Maker) -> Step:
 
 
 def _growing_join(make: Maker) -> Step:
-    """A sparse array that grows, with itself or with one that does not.
-
-    Groups alone: a view of the pairs themselves is refused as long as a dimension grows.
-    """
+    """A sparse array that grows, with itself or with one that does not."""
+    # Groups alone: views of the pairs themselves are refused where a dimension grows, which is a fault to be mended.
     left, right = make.one_of([(GROWING, GROWING), (GROWING, GROWING), (GROWING, "S"), ("S", GROWING)])
     text, shape = make.shape(DIMENSIONS[right])
     mapping = None
@@ -293,7 +291,8 @@ def _sky_join(make: Maker) -> Step:
 
 
 def _sky_nearest(make: Maker) -> Step:
-    """Groups alone: the number of a point in its cell grows, and pairs of what grows are refused as views."""
+    """Cross-matches of two catalogues."""
+    # Groups alone, as in _growing_join: the numbers of points in a cell grow.
     left, right = make.one_of([("G", "H"), ("H", "G")])
     text, shape = _sky(make)
     nearest = make.one_of([Nearest(1), Nearest(2), Nearest(mutual=True), Nearest(mutual=True)])

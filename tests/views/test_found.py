@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
-from windrow.errors import SchemaError
+from windrow.errors import Error, SchemaError
 
 from .checking import Watched
 
@@ -136,3 +137,44 @@ def test_a_view_of_a_grand_total_cannot_be_joined(watched: Watched) -> None:
     ):
         with pytest.raises(SchemaError):
             watched.database.query(text).compute()
+
+
+def test_a_view_that_breaks_after_its_states_were_made_is_left_behind(watched: Watched) -> None:
+    """The array of states was made in the batch: there is nothing to go back to, it is not there."""
+    array = watched.database.create("A", "<v: int64> [i=0:9:4]", sparse=True)
+    array.insert({"i": [1, 5], "v": [1, 5]})
+    text = "select 10 // s as q from (select sum(v) as s from A neighbours Linf(1))"
+    view = watched.view("V", text, on_failure="stale")
+    array.insert({"i": [6], "v": [-5]})
+    assert view.stale
+    assert watched.database.view("V").history().to_pylist()[-1]["way"] == "failed"
+    array.insert({"i": [6], "v": [1]})
+    view.refresh()
+    watched.check()
+    assert watched.cells("V") == {1: 10, 5: 1, 6: 1}
+    array.insert({"i": [2], "v": [1]})
+    watched.check()
+    assert watched.cells("V") == {1: 5, 2: 5, 5: 1, 6: 1}
+
+
+@pytest.mark.parametrize("on_failure", ["stale", "refuse"])
+def test_what_a_batch_broke_on_its_way_and_mended_is_fresh(watched: Watched, on_failure: str) -> None:
+    """A query inside the batch fails; the batch as a whole breaks nothing."""
+    array = watched.database.create("A", "<v: int64, w: int64> [i=0:9:4]", sparse=True)
+    array.insert({"i": [1, 5], "v": [1, 5], "w": [1, 1]})
+    watched.view("V", "select v // w as q from A", on_failure=on_failure)
+    watched.view("N", "select sum(v // w) as s from A neighbours Linf(1)", on_failure=on_failure)
+    watched.view("U", "select max(q) as m from V")
+    with watched.database.batch() as batch:
+        batch.insert("A", {"i": [3], "v": [7], "w": [1]})
+        assert batch.array("U").read()["m"].to_pylist() == [7]
+        batch.insert("A", {"i": [4], "v": [9], "w": [0]})
+        with suppress(Error):
+            batch.array("N").read()
+        batch.delete("A", "w = 0")
+    assert not any(watched.database.view(name).stale for name in "VNU")
+    watched.check()
+    assert watched.cells("V") == {1: 1, 3: 7, 5: 5}
+    assert watched.cells("U") == {(): 7}
+    array.insert({"i": [6], "v": [8], "w": [2]})
+    watched.check()

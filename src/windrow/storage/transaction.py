@@ -129,8 +129,9 @@ class Transaction:
         return record
 
     def revert(self, name: str) -> None:
-        """Take back what was done to an array in here."""
-        if self._working.pop(name, None) is not None:
+        """Take back what was done to an array in here; one that was made in here is not there any more."""
+        working = self._working.pop(name, None)
+        if working is not None and working.made is None:
             self._working[name] = self._open(*self.catalog.current(name))
 
     def is_dropped(self, name: str) -> bool:
