@@ -131,7 +131,11 @@ class Transaction:
     def revert(self, name: str) -> None:
         """Take back what was done to an array in here; one that was made in here is not there any more."""
         working = self._working.pop(name, None)
-        if working is not None and working.made is None:
+        if working is None:
+            return
+        if working.made is not None:
+            self.warehouse.remove(working.record.directory)
+        else:
             self._working[name] = self._open(*self.catalog.current(name))
 
     def is_dropped(self, name: str) -> bool:
