@@ -107,8 +107,24 @@ class Listed:
 
 
 @dataclass(frozen=True)
+class Sky:
+    """No more than so many degrees apart on the sphere, by exact coordinates; it is a shape's only term."""
+
+    radius: float
+
+    def distance(self, one: Values, other: Values) -> float | None:
+        """In degrees, by the haversine; None if it is too far."""
+        north, north2 = math.radians(one["dec_exact"]), math.radians(other["dec_exact"])
+        east = math.radians(one["ra_exact"] - other["ra_exact"])
+        half = math.sin((north - north2) / 2) ** 2 + math.cos(north) * math.cos(north2) * math.sin(east / 2) ** 2
+        far = math.degrees(2 * math.asin(min(1.0, math.sqrt(half))))
+        return far if far <= self.radius else None
+
+
+@dataclass(frozen=True)
 class Shape:
-    terms: tuple[Norm | Between | Listed, ...]
+    terms: tuple[Any, ...]
+    """Norms, ranges and lists, all of which hold; or the sky."""
     wraps: frozenset[str] = frozenset()
     excludes_self: bool = False
 
@@ -274,6 +290,9 @@ def _distance(left: Sided, cell: Cell, step: Step) -> float | None:
         for name, dimension in zip(found, dimensions, strict=True)
     ):
         return None
+    for term in step.shape.terms:
+        if isinstance(term, Sky):
+            return term.distance(left[-1], step.right.values(cell))
     if not all(_labels_hold(term, found, centre, dimensions) for term in step.shape.terms):
         return None
     measured = step.shape.normed(dimensions) & set(centre)

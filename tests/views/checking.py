@@ -71,8 +71,8 @@ def held(array: Any) -> Held:
     """An array as the oracle takes it, its growing dimensions as long as they are now, labels among them."""
     box = array.box
     dimensions = tuple(
-        Dimension(name, lo, hi, labels=_labels(array, name, lo))
-        for name, lo, hi in zip(array.schema.dimension_names, box.lo, box.hi, strict=True)
+        Dimension(d.name, lo, hi, d.numbering, _labels(array, d.name, lo))
+        for d, lo, hi in zip(array.schema.dimensions, box.lo, box.hi, strict=True)
     )
     return Held(dimensions, contents(array))
 

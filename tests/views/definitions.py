@@ -1,8 +1,7 @@
-"""Random definitions of views, of every kind and aggregate, over two sparse arrays, a growing dense one, and views."""
+"""Random definitions of views, of every kind and aggregate, over sparse and dense arrays, and views."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -10,74 +9,54 @@ from typing import Any
 import numpy as np
 
 import join_problems
-import windrow as wr
 from join_oracle import Measure, Shape
 from join_problems import EXPRESSIONS, MEASURES, Expression
 
-from .oracle import Around, Chosen, Coupled, Grouped, Scan, Step, Taken, Windowed
+from .oracle import Around, Chosen, Coupled, Grouped, Operated, Scan, Step, Taken, Windowed
+from .plugins import OWN
 
 SPARSE = ("S", "T")
 DENSE = "D"
+GROWING = "E"
+"""A sparse array that grows."""
+NUMBERED = "N"
+"""A sparse array of which several cells may share all coordinates but a number."""
+SKY = ("G", "H")
+"""Points on the sphere, each array gridded in its own way."""
 STORED_SHAPE = "Z"
 """An array whose cells are a shape's offsets."""
 SCHEMAS = {
     "S": "<x: float64, c: int64 null, m: int32, s: string null> [i=0:5:3, j=-2:3:2]",
     "T": "<x: float64, c: int64 null, m: int32, s: string null> [i=0:5:4, j=-2:3:3]",
     "D": "<x: float64, c: int64 null, m: int32> [t=1:*:3, y=0:2:2]",
+    "E": "<x: float64, c: int64 null, m: int32, s: string null> [t=1:*:3, j=-2:3:2]",
+    "N": "<x: float64, c: int64 null, m: int32, s: string null> [i=0:2:2, j=-1:1:2, n=0:19:4]",
+    "G": "<x: float64, c: int64 null, m: int32, s: string null> [ra, dec]",
+    "H": "<x: float64, c: int64 null, m: int32, s: string null> [ra, dec]",
     "Z": "<flag: bool> [i=-2:2, j=-2:2]",
 }
-DIMENSIONS = {"S": ("i", "j"), "T": ("i", "j"), "D": ("t", "y")}
+GRIDS = {"G": 30, "H": 20}
+"""The size of a cell in degrees."""
+CHUNKS = {"ra": 5, "dec": 2, "n": 2}
+DIMENSIONS = {
+    "S": ("i", "j"), "T": ("i", "j"), "D": ("t", "y"), "E": ("t", "j"), "N": ("i", "j"), "G": ("ra", "dec"),
+    "H": ("ra", "dec"),
+}  # fmt: skip
+"""But for the dimension that numbers cells, which definitions seldom name."""
+NUMBERS = {"N": "n", "G": "n", "H": "n"}
 SHAPES = (
     "L1", "L2", "Linf", "Lp", "Hamming", "list", "range", "norm and range", "any", "wrap", "excluding self",
     "wrap excluding self", "larger",
 )  # fmt: skip
 
 
-@wr.aggregate("views_spread", result="float64")
-class Spread:
-    """A user's aggregate that can only be added to."""
-
-    def empty():  # type: ignore[misc]
-        return (math.inf, -math.inf)
-
-    def add(state, x):  # type: ignore[misc]  # noqa: N805
-        return (min(state[0], x), max(state[1], x))
-
-    def merge(a, b):  # type: ignore[misc]  # noqa: N805
-        return (min(a[0], b[0]), max(a[1], b[1]))
-
-    def result(state):  # type: ignore[misc]  # noqa: N805
-        return state[1] - state[0]
-
-
-@wr.aggregate("views_total", result="int64", exact_remove=True)
-class Total:
-    """A user's aggregate whose ``remove`` undoes ``add``."""
-
-    def empty():  # type: ignore[misc]
-        return (0,)
-
-    def add(state, x):  # type: ignore[misc]  # noqa: N805
-        return (state[0] + int(x),)
-
-    def remove(state, x):  # type: ignore[misc]  # noqa: N805
-        return (state[0] - int(x),)
-
-    def merge(a, b):  # type: ignore[misc]  # noqa: N805
-        return (a[0] + b[0],)
-
-    def result(state):  # type: ignore[misc]  # noqa: N805
-        return state[0]
-
-
-OWN = {"views_spread": "range", "views_total": "sum"}
-"""Users' aggregates, and those they equal."""
-
-
 @dataclass(frozen=True)
 class Own(Taken):
+    """A user's aggregate, by the name of the one that it equals."""
+
     def measure(self) -> Measure:
-        return Measure(OWN[self.aggregate], tuple(argument.of for argument in self.arguments), self.parameter)
+        _, equals, parameter = OWN[self.aggregate]
+        return Measure(equals, tuple(argument.of for argument in self.arguments), parameter)
 
 
 TAKEN: dict[str, tuple[Taken, ...]] = {
@@ -87,9 +66,11 @@ TAKEN: dict[str, tuple[Taken, ...]] = {
     )
     for group, measures in MEASURES.items()
     if measures
-} | {"own": tuple(Own(name, name, (EXPRESSIONS["m"],)) for name in OWN)}
-EXACT = {"counts", "extremes", "kinds", "one count", "one maximum", "one sum", "own", "expressions"}
-"""Groups whose results have no rounding."""
+} | {"own": tuple(Own(name, name, (EXPRESSIONS[of],)) for name, (of, _, _) in OWN.items())}
+STATELESS = {"mode", "count_distinct", "views_spread", "views_middle"}
+"""Aggregates whose results are computed anew where they are touched."""
+RARE = {"wavg", "covar", "covar_pop", "corr", "skew", "kurtosis", "views_total"}
+"""Aggregates that views on views do not take."""
 
 FILTERS: dict[str, Expression] = {
     name: Expression(written, meaning)
@@ -106,6 +87,8 @@ BOXES: dict[str, list[tuple[int, int]]] = {
     "S": [(-1, 2), (-2, 0), (1, 3)],
     "T": [(0, 2), (-2, 1)],
     "D": [(0, 1), (1, 2)],
+    "E": [(-1, 2), (-2, 0)],
+    "N": [(0, 1), (-1, 0)],
 }
 """Ranges of each array's second dimension."""
 COUNT = Taken("count_all", "count_all")
@@ -131,14 +114,23 @@ class Maker:
         return choices[int(self.random.integers(len(choices)))]
 
     def taken(self, array: str, around: bool = False) -> tuple[Taken, ...]:
-        # Around a cell, a plain name is the neighbour's: there is no expression of both.
-        group = TAKEN[self.one_of([name for name in TAKEN if not (around and name == "expressions")])]
-        if array == DENSE:
-            group = tuple(one for one in group if not one.name.endswith("_s"))
-        return tuple(group[k] for k in sorted(self.random.permutation(len(group))[:3]))
+        """Up to three aggregates; more often than not all of them have states, else the query is computed anew."""
+        known: dict[str, list[Taken]] = {}
+        for name, group in TAKEN.items():
+            for one in group:
+                # Around a cell, a plain name is the neighbour's: there is no expression of both.
+                if not (around and name == "expressions") and not (array == DENSE and one.name.endswith("_s")):
+                    known.setdefault(one.aggregate, []).append(one)
+        kept = [name for name in known if name not in STATELESS]
+        names = kept + [name for name in kept if name in RARE]
+        chosen = [self.one_of(names) for _ in range(int(self.one_of([1, 2, 3, 3])))]
+        if self.random.random() < 0.4:
+            chosen[0] = self.one_of([name for name in known if name in STATELESS])
+        found = {one.name: one for one in (self.one_of(known[name]) for name in chosen)}
+        return tuple(found[name] for name in sorted(found))
 
     def array(self) -> str:
-        return str(self.one_of(("S", "T", "D")))
+        return str(self.one_of(("S", "T", "D", "E", "N")))
 
     def input(self, array: str) -> Step:
         """An array, or now and then some of its cells, by what they hold or by where they are."""
@@ -168,7 +160,12 @@ class Maker:
         return Windowed(input, extents, taken, steps, wraps, boundary, int(self.one_of([0, 0, 0, 2])))
 
 
-WHOLE = {"count_all", "sum_c", "sum_d", "sum_m", "count_c", "count_x", "d", "max_d", "count", "max", "sum", "m", "c"}
+WHOLE = {
+    "count_all", "sum_c", "sum_d", "sum_m", "sum_total", "count_c", "count_x", "d", "max_d", "count", "max", "sum", "m",
+    "c", "total", "q", "min", "first", "last", "range", "mode", "count_distinct",
+    "min_c", "max_c", "first_c", "last_c", "range_c", "mode_c", "count_distinct_x", "count_distinct_c", "views_total",
+    "quantile_disc_c", "quantile_index_c",
+}  # fmt: skip
 """Names of columns of whole numbers, which views may stand on."""
 
 
@@ -180,6 +177,8 @@ def stands(name: str, step: Step, below: Sequence[Below]) -> Below | None:
         source = step.input
         if step.columns is None and isinstance(source, Scan):
             columns = ["m"] if source.name in DIMENSIONS else [known[source.name].column]
+    elif isinstance(step, Operated):
+        columns = ["total"]
     else:
         columns = [one.name for one in getattr(step, "taken", ())]
     whole = [column for column in columns if column in WHOLE]
@@ -187,9 +186,15 @@ def stands(name: str, step: Step, below: Sequence[Below]) -> Below | None:
     return Below(name, dimensions, whole[0]) if whole and dimensions else None
 
 
+def every_dimension(array: str) -> tuple[str, ...]:
+    return DIMENSIONS[array] + ((NUMBERS[array],) if array in NUMBERS else ())
+
+
 def _dimensions(step: Step, known: Mapping[str, Below]) -> tuple[str, ...]:
     if isinstance(step, Scan):
-        return DIMENSIONS[step.name] if step.name in DIMENSIONS else known[step.name].dimensions
+        return every_dimension(step.name) if step.name in DIMENSIONS else known[step.name].dimensions
+    if isinstance(step, Operated):
+        return DIMENSIONS[DENSE]
     if isinstance(step, (Grouped, Coupled)):
         return step.by
     assert isinstance(step, (Chosen, Windowed, Around))
@@ -201,3 +206,23 @@ def kinds_of_aggregates(step: Step) -> set[str]:
     found = {one.aggregate for one in getattr(step, "taken", ())}
     input = getattr(step, "input", None)
     return found | (kinds_of_aggregates(input) if input is not None else set())
+
+
+UNPATCHED = {
+    "percentile", "quantile_disc", "quantile_cont", "quantile_index", "median", "mode", "count_distinct", "skew",
+    "kurtosis", "views_spread", "views_middle",
+}  # fmt: skip
+"""Aggregates of which one value that leaves may make all others be looked at again."""
+
+
+def must_be_strict(step: Step) -> bool | None:
+    """Whether a strict view may be had of a definition; None if that is not said."""
+    while isinstance(step, Chosen):
+        step = step.input
+    if not step.bases().isdisjoint(SKY):  # where a circle is met depends on declinations: any result may be touched
+        return None
+    if isinstance(step, Coupled) and not step.by and not step.is_anti and step.columns is None:
+        return None
+    if isinstance(step, Grouped) and not step.by:
+        return not any(one.aggregate in UNPATCHED for one in step.taken)
+    return True

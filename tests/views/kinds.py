@@ -7,13 +7,26 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any
 
-from join_oracle import Between, Nearest, Norm, Place, Shape, Sided
-from join_problems import BY, CONDITIONS, EXPRESSIONS
+from join_oracle import Between, Nearest, Norm, Place, Shape, Sided, Sky
+from join_problems import BY, CONDITIONS, EXPRESSIONS, Expression
 
-from .definitions import COUNT, DENSE, DIMENSIONS, SPARSE, STORED_SHAPE, Below, Maker
-from .oracle import Around, Chosen, Column, Coupled, Grouped, Partnered, Said, Scan, Step, Taken, Windowed
+from .definitions import (
+    COUNT,
+    DENSE,
+    DIMENSIONS,
+    GROWING,
+    NUMBERED,
+    SPARSE,
+    STORED_SHAPE,
+    Below,
+    Maker,
+    every_dimension,
+)
+from .oracle import Around, Chosen, Column, Coupled, Grouped, Operated, Partnered, Said, Scan, Step, Taken, Windowed
 
 Make = Callable[[Maker], Step]
+BREAKING = 100
+"""A value of m that breaks the views that are fragile, with either sign."""
 
 
 def _window(make: Maker) -> Step:
@@ -176,14 +189,20 @@ def _stacked(make: Maker) -> Step:
     return make.window(some, ("i", "j"), taken, False) if kind == "window" else Grouped(some, ("i",), taken)
 
 
+WHOLE_OF_WHOLE = ("sum", "max", "count", "min", "first", "last", "range", "mode", "count_distinct")
+OTHERS_OF_WHOLE: dict[str, float | None] = {
+    "median": None, "avg": None, "var": None, "std": None, "var_pop": None, "std_pop": None, "percentile": 70,
+    "quantile_disc": 0.3, "quantile_cont": 0.7, "quantile_index": 0.7,
+}  # fmt: skip
+"""Aggregates of whole numbers, with their parameters; the results of those above are whole numbers, too."""
+
+
 def _on_a_view(make: Maker) -> Step:
     if not make.below:
         return _group(make)
     below: Below = make.one_of(make.below)
-    taken = tuple(
-        Taken(name, name, (Column(below.column),), parameter)
-        for name, parameter in (("sum", None), ("max", None), ("median", None), ("count", None))
-    )
+    chosen = {make.one_of(WHOLE_OF_WHOLE), *(make.one_of([*WHOLE_OF_WHOLE, *OTHERS_OF_WHOLE]) for _ in range(2))}
+    taken = tuple(Taken(name, name, (Column(below.column),), OTHERS_OF_WHOLE.get(name)) for name in sorted(chosen))
     kind = make.one_of(["group", "total", "window", "neighbours", "filter"])
     if kind == "window":
         return make.window(Scan(below.name), below.dimensions, taken, False)
@@ -223,6 +242,105 @@ def _where_joined(make: Maker) -> Step:
     return _joined(make, make.one_of(["inner", "left"]), where, condition=None)
 
 
+def _mutual_groups(make: Maker) -> Step:
+    return _joined(make, "inner", nearest=Nearest(mutual=True))
+
+
+def _growing_join(make: Maker) -> Step:
+    """A sparse array that grows, with itself or with one that does not."""
+    # Groups alone: views of the pairs themselves are refused where a dimension grows, which is a fault to be mended.
+    left, right = make.one_of([(GROWING, GROWING), (GROWING, GROWING), (GROWING, "S"), ("S", GROWING)])
+    text, shape = make.shape(DIMENSIONS[right])
+    mapping = None
+    if left != right:
+        mapping = {name: Place(other) for name, other in zip(DIMENSIONS[right], DIMENSIONS[left], strict=True)}
+    condition = make.one_of([None, None, CONDITIONS["both"], CONDITIONS["right"]])
+    nearest = make.one_of([None, None, Nearest(1), Nearest(mutual=True)])
+    kind = "inner" if nearest is not None and nearest.mutual else _kind_of(make)
+    partner = Partnered(Scan(right), shape, text, mapping, condition, kind, nearest)
+    names = DIMENSIONS[left]
+    return Coupled(Scan(left), (partner,), make.one_of([names, names, names[:1], ()]), make.taken("S"))
+
+
+def _numbered_join(make: Maker) -> Step:
+    """Cells that share their place, each with its number."""
+    text, shape = make.shape(("i", "j"))
+    left = NUMBERED if shape.excludes_self else make.one_of((NUMBERED, NUMBERED, "S"))
+    nearest = make.one_of([None, None, Nearest(2), Nearest(mutual=True)])
+    condition = make.one_of([None, None, CONDITIONS["both"]])
+    partner = Partnered(Scan(NUMBERED), shape, text, condition=condition, nearest=nearest)
+    if make.random.random() < 0.25:
+        return Coupled(Scan(left), (partner,), columns={"f": EXPRESSIONS["product"], "g": EXPRESSIONS["x"]})
+    names = every_dimension(left)
+    return Coupled(Scan(left), (partner,), make.one_of([names, names, names[:2], names[:1], ()]), make.taken("S"))
+
+
+def _sky(make: Maker, excluding: str = "") -> tuple[str, Shape]:
+    radius = int(make.one_of([5, 15, 40]))
+    return f"Sky('{radius} deg') on (ra, dec){excluding}", Shape((Sky(radius),), excludes_self=bool(excluding))
+
+
+def _sky_join(make: Maker) -> Step:
+    """Points near one another on the sphere, in one array or in two that are gridded differently."""
+    left, right = make.one_of([("G", "G"), ("G", "H"), ("H", "G")])
+    text, shape = _sky(make, ", excluding self" if left == right and make.random.random() < 0.5 else "")
+    if left == right and make.random.random() < 0.5:
+        return Around(Scan(left), shape, text, make.taken("S", True))
+    condition = make.one_of([None, CONDITIONS["both"], NEAR])
+    partner = Partnered(Scan(right), shape, text, condition=condition, kind=_kind_of(make))
+    return Coupled(Scan(left), (partner,), _sky_groups(make, left), make.taken("S"))
+
+
+def _sky_nearest(make: Maker) -> Step:
+    """Cross-matches of two catalogues."""
+    # Groups alone, as in _growing_join: the numbers of points in a cell grow.
+    left, right = make.one_of([("G", "H"), ("H", "G")])
+    text, shape = _sky(make)
+    nearest = make.one_of([Nearest(1), Nearest(2), Nearest(mutual=True), Nearest(mutual=True)])
+    partner = Partnered(Scan(right), shape, text, nearest=nearest)
+    return Coupled(Scan(left), (partner,), _sky_groups(make, left), make.taken("S"))
+
+
+def _sky_groups(make: Maker, left: str) -> tuple[str, ...]:
+    names = every_dimension(left)
+    return make.one_of([names, names, names[:2], names[:1], ()])  # type: ignore[no-any-return]
+
+
+def _operator(make: Maker) -> Step:
+    made = Operated(DENSE, int(make.one_of([1, 2, -3])))
+    if make.random.random() < 0.6:
+        return made
+    return Chosen(made, Column("total", "{} > 0", lambda n: n > 0), {"d": Column("total"), "top": Column("top")})
+
+
+def _on_an_operator(make: Maker) -> Step:
+    made = Operated(DENSE, int(make.one_of([1, 2, -3])))
+    taken = (
+        Taken("sum_total", "sum", (Column("total"),)), Taken("max_top", "max", (Column("top"),)),
+        Taken("median_total", "median", (Column("total"),)),
+    )  # fmt: skip
+    kind = make.one_of(["group", "total", "window", "regrid", "neighbours"])
+    if kind == "window":
+        return make.window(made, ("t", "y"), taken, False)
+    if kind == "regrid":
+        return Windowed.regrid(made, {"t": 2, "y": 2}, taken)
+    if kind == "neighbours":
+        return Around(made, Shape((Norm("Linf", 1),)), "Linf(1)", taken)
+    return Grouped(made, ("t",) if kind == "group" else (), taken)
+
+
+def _fragile(make: Maker) -> Step:
+    """A value that cannot be computed of cells that break it, which one change brings and takes away."""
+    array = make.one_of(SPARSE)
+    value = Column("m", "{0} // (abs({0}) - 100)", lambda m: m // (abs(m) - BREAKING))
+    if make.random.random() < 0.5:
+        return Chosen(Scan(array), None, {"q": value, "c": Column("c")})
+    return Grouped(Scan(array), make.one_of([("i",), ("j",), ()]), (Taken("q", "sum", (value,)), COUNT))
+
+
+NEAR = Expression("distance() <= 10", lambda left, right, far: far <= 10)
+
+
 KINDS: dict[str, Make] = {
     "window": _window,
     "regrid": _regrid,
@@ -243,6 +361,14 @@ KINDS: dict[str, Make] = {
     "nearest by": lambda make: _joined(make, "inner", nearest=Nearest(2, BY.of), nearest_by=BY),
     "nearest pairs": _nearest_pairs,
     "mutual nearest": _mutual,
+    "mutual groups": _mutual_groups,
+    "growing join": _growing_join,
+    "numbered join": _numbered_join,
+    "sky join": _sky_join,
+    "sky nearest": _sky_nearest,
+    "operator": _operator,
+    "on an operator": _on_an_operator,
+    "fragile": _fragile,
     "pairs": _pairs,
     "chain": _chain,
     "filter": _filter,

@@ -201,11 +201,9 @@ class Windowed:
         held = self.input.of(arrays).held
         places: dict[Cell, Cell] = {}
         for cell in held.cells:
-            numbers = [(c - d.lo) // self.steps.get(d.name, 1) for c, d in zip(cell, held.dimensions, strict=True)]
+            numbers = [(c - d.lo) // self._step(d) for c, d in zip(cell, held.dimensions, strict=True)]
             lows = [dimension.lo for dimension in held.dimensions]
-            at = tuple(
-                lo + n * self.steps.get(d.name, 1) for lo, n, d in zip(lows, numbers, held.dimensions, strict=True)
-            )
+            at = tuple(lo + n * self._step(d) for lo, n, d in zip(lows, numbers, held.dimensions, strict=True))
             if at == cell or self.is_regrid:
                 places[tuple(lo + n for lo, n in zip(lows, numbers, strict=True))] = at
         measures = {one.name: one.measure() for one in self.taken}
@@ -219,10 +217,14 @@ class Windowed:
                 name: groups[result].result(name, one, self.min_count) if whole else None
                 for name, one in measures.items()
             }
-        dimensions = tuple(
-            replace(d, hi=d.lo + (d.hi - d.lo) // self.steps.get(d.name, 1), labels=None) for d in held.dimensions
-        )
+        dimensions = tuple(replace(d, hi=d.lo + (d.hi - d.lo) // self._step(d), labels=None) for d in held.dimensions)
         return Answer(Held(dimensions, cells), groups, measures)
+
+    def _step(self, dimension: Dimension) -> int:
+        """Blocks hold cells of any number, unless they name the dimension that numbers them."""
+        if dimension.numbering and dimension.name not in self.extents and self.is_regrid and self.steps:
+            return dimension.extent
+        return self.steps.get(dimension.name, 1)
 
     def _is_whole(self, place: int, dimension: Dimension) -> bool:
         a, b = self.extents.get(dimension.name, (0, 0))
@@ -233,6 +235,9 @@ class Windowed:
         axes = []
         for place, dimension in zip(at, held.dimensions, strict=True):
             a, b = self.extents.get(dimension.name, (0, 0))
+            if dimension.numbering and dimension.name not in self.extents:
+                axes.append(list(range(dimension.lo, dimension.hi + 1)))
+                continue
             if isinstance(a, timedelta):
                 assert dimension.labels is not None
                 here = dimension.labels[place]
@@ -247,6 +252,30 @@ class Windowed:
 
     def bases(self) -> frozenset[str]:
         return self.input.bases()
+
+
+@dataclass(frozen=True)
+class Operated:
+    """A user's operator: of the nine cells around each a multiple of the sum of m, and the largest x."""
+
+    array: str
+    factor: int
+
+    def text(self) -> str:
+        return f"select * from views_blur({self.array}, {self.factor})"
+
+    def of(self, arrays: Arrays) -> Answer:
+        held = arrays[self.array]
+        cells: dict[Cell, Values] = {}
+        for t, y in held.cells:
+            around = [(t + a, y + b) for a in (-1, 0, 1) for b in (-1, 0, 1)]
+            near = [held.values(cell) for cell in around if cell in held.cells]
+            tops = [row["x"] for row in near if row["x"] is not None]
+            cells[t, y] = {"total": self.factor * sum(row["m"] for row in near), "top": max(tops, default=None)}
+        return Answer(Held(held.dimensions, cells))
+
+    def bases(self) -> frozenset[str]:
+        return frozenset({self.array})
 
 
 def _extent(first: Any, last: Any) -> str:

@@ -98,7 +98,7 @@ class Crashing(Views):
                 for name in ("S", "T"):
                     cells = self.some(random)
                     batch.insert(name, table(cells))
-                    self.world.sparse[name] |= cells
+                    self.world.put(name, cells)
                 batch.delete("T", "m > 1")
                 self.world.delete("T", "m > 1")
                 batch.update("D", {"m": "-m"}, "m > 1")

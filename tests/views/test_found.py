@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 import windrow as wr
-from windrow.errors import SchemaError
+from windrow.errors import Error, SchemaError
 from windrow.model.box import Box
 from windrow.views.reads import remember
 
@@ -159,3 +160,44 @@ def test_tasks_of_one_batch_read_beside_one_another(tmp_path: Path) -> None:
         finally:
             sys.setswitchinterval(interval)
     assert sum(table.num_rows for table in tables) == len(range(0, 10000, 7))
+
+
+def test_a_view_that_breaks_after_its_states_were_made_is_left_behind(watched: Watched) -> None:
+    """The array of states was made in the batch: there is nothing to go back to, it is not there."""
+    array = watched.database.create("A", "<v: int64> [i=0:9:4]", sparse=True)
+    array.insert({"i": [1, 5], "v": [1, 5]})
+    text = "select 10 // s as q from (select sum(v) as s from A neighbours Linf(1))"
+    view = watched.view("V", text, on_failure="stale")
+    array.insert({"i": [6], "v": [-5]})
+    assert view.stale
+    assert watched.database.view("V").history().to_pylist()[-1]["way"] == "failed"
+    array.insert({"i": [6], "v": [1]})
+    view.refresh()
+    watched.check()
+    assert watched.cells("V") == {1: 10, 5: 1, 6: 1}
+    array.insert({"i": [2], "v": [1]})
+    watched.check()
+    assert watched.cells("V") == {1: 5, 2: 5, 5: 1, 6: 1}
+
+
+@pytest.mark.parametrize("on_failure", ["stale", "refuse"])
+def test_what_a_batch_broke_on_its_way_and_mended_is_fresh(watched: Watched, on_failure: str) -> None:
+    """A query inside the batch fails; the batch as a whole breaks nothing."""
+    array = watched.database.create("A", "<v: int64, w: int64> [i=0:9:4]", sparse=True)
+    array.insert({"i": [1, 5], "v": [1, 5], "w": [1, 1]})
+    watched.view("V", "select v // w as q from A", on_failure=on_failure)
+    watched.view("N", "select sum(v // w) as s from A neighbours Linf(1)", on_failure=on_failure)
+    watched.view("U", "select max(q) as m from V")
+    with watched.database.batch() as batch:
+        batch.insert("A", {"i": [3], "v": [7], "w": [1]})
+        assert batch.array("U").read()["m"].to_pylist() == [7]
+        batch.insert("A", {"i": [4], "v": [9], "w": [0]})
+        with suppress(Error):
+            batch.array("N").read()
+        batch.delete("A", "w = 0")
+    assert not any(watched.database.view(name).stale for name in "VNU")
+    watched.check()
+    assert watched.cells("V") == {1: 1, 3: 7, 5: 5}
+    assert watched.cells("U") == {(): 7}
+    array.insert({"i": [6], "v": [8], "w": [2]})
+    watched.check()

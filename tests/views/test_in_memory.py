@@ -15,7 +15,7 @@ import windrow as wr
 from windrow.views.definition import Definition
 
 from .checking import assert_answer
-from .definitions import TAKEN, Maker, kinds_of_aggregates
+from .definitions import STATELESS, TAKEN, Maker, kinds_of_aggregates
 from .kinds import KINDS
 from .memory import MemoryView
 from .oracle import Step, Taken
@@ -25,8 +25,6 @@ BATCHES = int(os.environ.get("WINDROW_MEMORY_BATCHES", "100000"))
 """How many batches the slow test runs."""
 KEPT = ("total", "group by", "having", "neighbours", "inner join", "left join", "join where", "stacked")
 """Kinds of views of which some have states."""
-STATELESS = {"mode", "count_distinct", "views_spread"}
-"""Aggregates whose results are computed anew where they are touched."""
 RUN = 25
 """Batches on one view."""
 CHANGES = ("insert", "replace", "delete", "delete all", "update", "the same", "two arrays", "come and go")
@@ -84,7 +82,7 @@ def run(engine: Any, batches: int, seed: int) -> dict[str, Counter[str]]:
     for number in range(-(-batches // RUN)):
         random = np.random.default_rng([seed, number])
         world = World()
-        for name in world.sparse:
+        for name in ("S", "T"):
             world.sparse[name] = {place: drawn(random) for place in BOX if random.random() < 0.4}
         kind, step, view = draw_view(random, engine, world)
         for _ in range(RUN):

@@ -87,6 +87,10 @@ class Maintenance:
         bases = [name for name in view.held if self.transaction.known(name) is not None]
         changed = [name for name in bases if differ(self._earlier(view, name), self._now(name))]
         known = self.transaction.view_changes.get(view.name)
+        if known is not None and known.status == FAILED and view.record.status == FRESH:
+            # It broke on the batch's way and was taken back; what the batch has done since may have mended that.
+            del self.transaction.view_changes[view.name]
+            known = None
         if not changed or (view.record.status if known is None else known.status) != FRESH:
             return
         if view.settings.deferred:
@@ -108,18 +112,25 @@ class Maintenance:
         except CancelledError:
             raise
         except Exception as error:  # whatever it is, of windrow or of a user's function, the view says what to do
+            self._take_back(view)
             if view.settings.on_failure == "refuse":
                 if not isinstance(error, Error):
                     error.add_note(f"The batch breaks the view {view.name}, and nothing was changed")
                     raise
                 raise _refused(view, error) from error
-            for name in (view.name, f"{STATE}{view.name}"):
-                self.transaction.revert(name)
             reason = str(error) if isinstance(error, Error) else f"{type(error).__name__}: {error}"
             failed = Entry.now("failed", reason, batch=self.transaction.batch).as_json()
             self._note(view, ViewChange(view.name, view.held, FAILED, reason, history=(failed,)))
             return
         self._note(view, fresh(view, brought))
+
+    def _take_back(self, view: KnownView) -> None:
+        """Leave a view as it was before the batch: what was done to it so far is not to be relied on."""
+        for name in (view.name, f"{STATE}{view.name}"):
+            self.transaction.revert(name)
+        self._held.pop(view.name, None)
+        self._reverted.add(view.name)
+        self.transaction.view_changes.pop(view.name, None)
 
     def _note(self, view: KnownView, change: ViewChange) -> None:
         earlier = self.transaction.view_changes.get(view.name)
