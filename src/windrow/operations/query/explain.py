@@ -208,7 +208,8 @@ def _reads(bound: Bound, box: Box, names: Collection[str]) -> Iterator[tuple[int
     elif isinstance(bound, BoundWindow):
         yield from _reads(bound.source, _dilated(bound, box), needed_attributes(bound.plan.aggregates))
     elif isinstance(bound, (BoundTotals, BoundParted)):
-        yield from _reads(bound.source, bound.source.box, needed_attributes(bound.aggregates))
+        keys = bound.key_attributes if isinstance(bound, BoundParted) else ()
+        yield from _reads(bound.source, bound.source.box, {*needed_attributes(bound.aggregates), *keys})
     elif isinstance(bound, (BoundPairs, BoundJoined)):
         yield from _joined_reads(bound)
     elif isinstance(bound, BoundSelection):

@@ -49,7 +49,7 @@ from windrow.plan.bound import (
     NamedNodes,
 )
 from windrow.plan.changes import CHANGE
-from windrow.plan.grouping.label_parts import BoundParted
+from windrow.plan.grouping.label_parts import BoundParted, key_attributes
 from windrow.plan.operators import BoundOperated
 from windrow.plan.steps import ended
 from windrow.plan.windows import WindowPlan
@@ -150,7 +150,8 @@ def _changed(bound: BoundChanges) -> pa.Table:
 def totals_problem(engine: Engine, bound: BoundTotals | BoundParted) -> TotalsProblem:
     """Totals with the source that they are of, which computes what is below them if that has to be."""
     parts = bound.parts if isinstance(bound, BoundParted) else ()
-    source = source_of(engine, bound.source)
+    by_values = bool(key_attributes(parts))  # which lie here and there, so that cells are looked at one by one
+    source = _cells_of(engine, bound.source) if by_values else source_of(engine, bound.source)
     return TotalsProblem(engine, source, bound.source.box, bound.axes, bound.aggregates, bound.schema, parts)
 
 
