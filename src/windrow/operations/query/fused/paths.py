@@ -308,11 +308,18 @@ def choose_path(problem: TotalsProblem) -> Choice[TotalsProblem]:
     return choose(CHAIN, problem, problem.engine.path)
 
 
+def blocks_obstacle(problem: TotalsProblem) -> str | None:
+    """Why the blocks of a regrid are not folded."""
+    path, cells = problem.engine.path, problem.cells
+    if problem.is_dense:
+        return "conditions choose cells of a dense array"
+    if path not in (AUTO, FUSED):
+        return f"{path} is asked for"
+    if path == AUTO and (SORTED_CELL - FOLDED_CELL) * cells < LOADING:
+        return "there are too few cells: its code takes longer to load than they take"
+    return _fold_obstacle(problem)
+
+
 def fold_blocks(problem: TotalsProblem) -> Any | None:
     """The blocks of a regrid of a sparse array, folded; None where they are not, or too few cells repay it."""
-    if problem.is_dense:  # cells of a dense array that conditions choose
-        return None
-    path, cells = problem.engine.path, problem.cells
-    if path not in (AUTO, FUSED) or (path == AUTO and (SORTED_CELL - FOLDED_CELL) * cells < LOADING):
-        return None
-    return _run_fold(problem) if _fold_obstacle(problem) is None else None
+    return _run_fold(problem) if blocks_obstacle(problem) is None else None
