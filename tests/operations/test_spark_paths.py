@@ -136,6 +136,6 @@ def test_a_few_questions_of_each_kind(databases: Databases, kind: str) -> None:
 
 @pytest.mark.slow
 @given(samples())
-@settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=40, deadline=None, phases=[Phase.generate], suppress_health_check=list(HealthCheck))
 def test_many_questions(databases: Databases, sample: tuple[str, Any, str]) -> None:
     check(databases, *sample)

@@ -316,3 +316,19 @@ def test_what_cannot_be_grouped_by_is_told(local: Any, text: str, what: str) -> 
 def test_an_anomaly_is_taken_along_dimensions(local: Any) -> None:
     with pytest.raises(wr.DataError, match=r"x - avg\(x\) over \(k\)"):
         shop(local).anomaly("x", by="k")
+
+
+def test_the_accessor_takes_dimensions_alone(local: Any) -> None:
+    local.create("D", "<n: int32> [i=0:9]").write({"n": np.arange(10)})
+    data = local.array("D").to_xarray()
+    for name in ("n", "x"):
+        with pytest.raises(wr.Error, match=r"by dimensions and attributes, and this is neither.*Known: i$"):
+            data.windrow.groupby(name).max("n")
+
+
+def test_a_batch_sees_its_own_values(local: Any) -> None:
+    local.create("B", "<s: string null> [i=0:9]", sparse=True).insert(pa.table({"i": [0, 1], "s": ["b", None]}))
+    with local.batch() as batch:
+        batch.insert("B", pa.table({"i": [2, 3], "s": ["a", "b"]}))
+        assert rows_of(batch.query("select count(*) as n from B group by s")) == {("a",): {"n": 1}, ("b",): {"n": 2}}
+        assert rows_of(local.query("select count(*) as n from B group by s")) == {("b",): {"n": 1}}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import xarray as xr
@@ -30,7 +30,10 @@ class GroupRequest:
         """The aggregates of one variable, or of one and another, in one pass over it."""
         source, labels = hold_variable(data, other), labels_of(data)
         schema, box = source.schema, source.box
-        scope = CellScope(schema, box, coordinates_of(schema, dict(labels)), schema.dimension_names)
+        named = replace(
+            schema, attributes=(), sparse=True
+        )  # a variable is called by a name of ours, which nobody means
+        scope = CellScope(named, box, coordinates_of(schema, dict(labels)), schema.dimension_names)
         items = tuple((name, aggregate.of(*argument_names(data))) for name, aggregate in aggregates.items())
         held = BoundHeld(schema=schema, box=box, labels=labels, table=None)
         found = bind_totals(self.keys, held, items, scope)
