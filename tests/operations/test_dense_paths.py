@@ -88,6 +88,11 @@ CONDITIONS: list[tuple[str, Any]] = [
     ("f is null", lambda c: c["f"] is None),
     ("m < 0.5", lambda c: c["m"] < 0.5),
     ("f > 1e30 and f < -1e30", lambda c: False),
+    ("n > 0 and m < 100", lambda c: c["n"] is not None and c["n"] > 0 and c["m"] < 100),
+    ("not (n = 5 or n < 0)", lambda c: c["n"] is not None and not (c["n"] == 5 or c["n"] < 0)),
+    ("n is null or n between 1 and 100", lambda c: c["n"] is None or 1 <= c["n"] <= 100),
+    ("n is not null and f <> n", lambda c: c["n"] is not None and c["f"] is not None and c["f"] != float(c["n"])),
+    ("not (n <> 1) or g is null", lambda c: c["n"] == 1 or c["g"] is None),
 ]
 
 

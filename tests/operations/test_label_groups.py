@@ -263,8 +263,8 @@ def test_gridded_times_have_parts(local: Any) -> None:
         (("time.dayofweek",), "from where days of the week are counted"),
         (("lat.month",), "dimension lat has no times to take the month of"),
         (("lon.year",), "dimension lon has no times to take the year of"),
-        (("t",), "by dimensions, and this is none"),
-        (("tim.month",), "by dimensions, and this is none"),
+        (("q",), "by dimensions and attributes, and this is neither"),
+        (("tim.month",), "by dimensions and attributes, and this is neither"),
         (("lat", "lat"), "grouped by twice"),
     ],
 )

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -15,6 +16,8 @@ import pytest
 import windrow as wr
 from windrow.execution.local import LocalExecutor
 from windrow.model.arrow import arrow_to_block
+from windrow.operations.query import bound_query, cellwise, sparse_windows
+from windrow.operations.query.fused import sparse_fold
 
 CELLS = 90_000
 
@@ -51,13 +54,70 @@ def test_explain_names_the_path_and_what_decided(database: wr.Database) -> None:
         "select avg(a) as r from A where i < 2 and j < 2": "blocks",
         "select std(a) as r from S group by i": "fused",
         "select avg(a) as r from S where sqrt(a) > 2": "blocks",
-        "select a * 2 as r from A": "",
+        "select avg(a) as r from A where a > 0 and b = 1": "fused",
+        "select count(*) as n from A": "catalog",
+        "select a from A": "stored",
+        "select a * 2 as r from A": "tiles",
+        "select b * 2 as r from A": "arrow",
+        "select a * 2 as r from A where a > 0": "arrow",
+        "select a - avg(a) over (i) as r from A": "tiles, fused",
+        "select a * 2 as r from S where a > 3": "rows",
+        "select floor(a) as r from S": "rows",
+        "select a - avg(a) over (i) as r from S": "arrow, fused",
+        "select a from S order by a desc limit 3": "arrow",
+        "select avg(a) as r from S regrid (i 10, j 10)": "fused",
+        "select avg(a) as r from S where a > 3 regrid (i 10, j 10)": "fused",
+        "select median(a) as r from S regrid (i 10, j 10)": "kernels",
+        "select max(a) as r from A window (i 3)": "kernels",
     }.items():
         explained = database.query(text).explain()
         assert explained.path == path, text
-        assert (f"  path      {path}: " in str(explained)) == bool(path)
-    refused = str(database.query("select avg(a) as r from S where sqrt(a) > 2").explain())
-    assert "not fused: sqrt(a) is not computed on tiles" in refused
+        for name in path.split(", "):
+            assert f"  path      {name}: " in str(explained) or text.endswith("window (i 3)")
+
+
+def test_explain_says_why_no_other_path_is_taken(database: wr.Database) -> None:
+    dense(database)
+    sparse(database)
+    few = "there are too few cells: its code takes longer to load than they take"
+    for text, why in {
+        "select avg(a) as r from S where sqrt(a) > 2": "not fused: sqrt(a) is not computed on tiles",
+        "select avg(a) as r from A where i < 2 and j < 2": f"not fused: {few} as blocks",
+        "select avg(a) as r from S regrid (i 10, j 10) min count 3": "not fused: it has a min count or a boundary",
+        "select median(a) as r from S regrid (i 10, j 10)": "not fused: median(a) is not made of counts",
+        "select avg(a) as r from S where i < 9 and j < 9 regrid (i 3, j 3)": f"not fused: {few}",
+        "select b * 2.0 as r from A": "not tiles: b is no number, or may be missing",
+        "select b * 2 as r from A": "not tiles: b * 2 is computed in whole numbers, which may overflow",
+        "select floor(a) as r from S": "not tiles: floor(a) is not computed on tiles",
+        "select a from A where a > 0": "not tiles: conditions choose cells of a dense array",
+    }.items():
+        assert f"  path      {why}" in str(database.query(text).explain()), text
+
+
+def test_what_explain_names_is_what_runs(database: wr.Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    dense(database)
+    sparse(database)
+    ran: list[str] = []
+
+    def watch(module: Any, name: str, path: str) -> None:
+        function = getattr(module, name)
+        monkeypatch.setattr(module, name, lambda *given: (ran.append(path), function(*given))[1])
+
+    watch(bound_query, "compute_rows", "rows")
+    watch(cellwise, "compute_block", "tiles")
+    watch(sparse_fold, "fold_sparse", "fused")
+    watch(sparse_windows.CellWindowSource, "read", "kernels")
+    for text in (
+        "select a * 2 as r from A",
+        "select a * 2 as r from S where a > 3",
+        "select avg(a) as r from S regrid (i 10, j 10)",
+        "select median(a) as r from S regrid (i 100, j 100)",
+        "select avg(a) as r from S group by i",
+    ):
+        ran.clear()
+        query = database.query(text)
+        query.compute()
+        assert set(ran) == {query.explain().path}, text
 
 
 def test_a_path_can_be_forced_and_says_what_it_cannot(database: wr.Database) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import xarray as xr
@@ -13,7 +13,7 @@ from windrow.model.coordinates import coordinates_of
 from windrow.operations.query.held import laid_on_grid
 from windrow.operations.query.totals import TotalBlock, total_block
 from windrow.plan.bound import BoundHeld
-from windrow.plan.grouping.label_parts import BoundParted, GroupKey
+from windrow.plan.grouping.label_parts import BoundParted, GroupKey, along_axes
 from windrow.plan.grouping.totals import bind_totals
 from windrow.plan.scopes import CellScope
 
@@ -30,11 +30,14 @@ class GroupRequest:
         """The aggregates of one variable, or of one and another, in one pass over it."""
         source, labels = hold_variable(data, other), labels_of(data)
         schema, box = source.schema, source.box
-        scope = CellScope(schema, box, coordinates_of(schema, dict(labels)), schema.dimension_names)
+        named = replace(
+            schema, attributes=(), sparse=True
+        )  # a variable is called by a name of ours, which nobody means
+        scope = CellScope(named, box, coordinates_of(schema, dict(labels)), schema.dimension_names)
         items = tuple((name, aggregate.of(*argument_names(data))) for name, aggregate in aggregates.items())
         held = BoundHeld(schema=schema, box=box, labels=labels, table=None)
         found = bind_totals(self.keys, held, items, scope)
-        parts = found.parts if isinstance(found, BoundParted) else ()
+        parts = along_axes(found.parts) if isinstance(found, BoundParted) else ()
         table = total_block(TotalBlock(source, box, found.axes, items, found.schema, box, parts))
         blocks = laid_on_grid(found.schema, found.box, found.labels, table).blocks
         names, coords = found.schema.dimension_names, _coordinates(data, found.schema.dimension_names)

@@ -85,7 +85,7 @@ class Cells:
         return totals(self, aggregates)
 
     def groupby(self, *keys: str) -> Grouped:
-        """Groups of cells by dimensions and by parts of times: ``A.groupby("lat", "time.month").agg(m=wr.avg("t"))``.
+        """Groups of cells by dimensions, attributes and parts of times: ``A.groupby("lat", "time.month").agg(…)``.
 
         The result has the dimensions that are named, and no others: ``groupby("time.month")`` is one value a month.
         """

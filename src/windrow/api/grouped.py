@@ -58,6 +58,11 @@ def anomaly(array: Cells, attribute: str, by: str | Sequence[str], standardize: 
     """See ``Array.anomaly``."""
     keys = group_keys((by,) if isinstance(by, str) else tuple(by))
     named = {column.name for key in keys for column in key.columns()}
+    for name in (name for name in array.schema.attribute_names if name in named):
+        hint = (
+            f"Say which cells it is taken from: select {attribute} - avg({attribute}) over ({name}) as anomaly from …"
+        )
+        raise DataError("an anomaly is taken along dimensions, and this is an attribute", got=repr(name), hint=hint)
     beside = tuple(Column(name) for name in array.schema.dimension_names if name not in named)
     value, groups = parse_expression(attribute), (*beside, *keys)
     node: Node = Binary("-", value, Over(Call("avg", (value,)), groups))

@@ -17,7 +17,7 @@ from windrow.model.window import Window, regrid
 from windrow.operations.query.bound_query import BoundQuery, CellsQuery, GridQuery, bound_query
 from windrow.operations.query.stored import stored_scan, working_scan
 from windrow.plan.binding import bind
-from windrow.plan.bound import BoundScan
+from windrow.plan.bound import Bound, BoundScan
 from windrow.plan.nodes import Changes, GroupBy, Plan, Scan
 from windrow.plan.nodes import Windowed as WindowedPlan
 from windrow.plan.rewriting import Optimized, optimize
@@ -211,7 +211,12 @@ class Query:
             last = getattr(self, "_last", None)
             if last is None or last[0] != key:
                 scans: dict[Scan, BoundScan] = {}
-                bound = bind(self.plan, lambda scan: self._opened(scan, found, scans), self._changed)
+                bound = bind(
+                    self.plan,
+                    lambda scan: self._opened(scan, found, scans),
+                    self._changed,
+                    lambda step, name: self._values(step, name, found),
+                )
                 last = key, optimize(bound), scans
                 object.__setattr__(self, "_last", last)
         return last[1], found
@@ -226,6 +231,14 @@ class Query:
         from windrow.api.array import Array
 
         return Array(self.database, step.array).changes(step.before, step.after)
+
+    def _values(self, step: Bound, name: str, found: Versions) -> pa.Array:
+        """The values of an attribute that cells are grouped by, which say what the dimensions of the result are."""
+        from windrow.operations.query.distinct import distinct_values
+
+        published = [(record, version) for record, version, working in found.values() if working is None]
+        with self.database.warehouse.hold(published) as lease, lease.explaining():
+            return distinct_values(self.database.engine, step, name)
 
     def _answered(self, within: Batch | None) -> tuple[Optimized, list[Versioned]]:
         """The steps, from views where that pays, and the published versions that they read."""

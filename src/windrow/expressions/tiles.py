@@ -27,6 +27,7 @@ from windrow.expressions.nodes import (
     Or,
     Unary,
 )
+from windrow.model.schema import VALID_SUFFIX
 from windrow.model.types import TYPES, DataType
 
 Array = npt.NDArray[Any]
@@ -56,10 +57,11 @@ TILE_CELLS = 65_536
 def tile_obstacle(node: Node, types: Types) -> str | None:
     """Why the value of an expression cannot be computed on tiles, None if it can: then it is a column or float64.
 
-    ``types`` has the columns that carry their missing values themselves, and none else.
+    ``types`` has the columns that carry their missing values themselves, and none else; for conditions also numbers
+    that have ``<name>__valid`` beside them, since a comparison can look at that.
     """
     if isinstance(node, Column) and type(node) is Column:
-        return None if node.key in types and types[node.key].is_number else f"{node} is no plain number"
+        return None if node.key in types and types[node.key].is_number else f"{node} is no number, or may be missing"
     if isinstance(node, Literal):
         return None if _is_number(node) else f"{node} is no plain number"
     if isinstance(node, Unary):
@@ -148,8 +150,9 @@ def tile_truth(node: Node, tiles: Tiles, wanted: bool = True) -> Any:
             found = together(found, tile_truth(part, tiles, wanted))
         return found
     if isinstance(node, IsNull):
-        values = tile_values(node.operand, tiles)
-        return values != values if wanted != node.negated else values == values
+        values, there = tile_values(node.operand, tiles), _there(node, tiles)
+        present = values == values if there is None else np.logical_and(values == values, there)
+        return np.logical_not(present) if wanted != node.negated else present
     if isinstance(node, Between):
         inside = And((Comparison("<=", node.low, node.operand), Comparison("<=", node.operand, node.high)))
         return tile_truth(inside, tiles, wanted != node.negated)
@@ -167,11 +170,22 @@ def _compared(node: Comparison, tiles: Tiles, wanted: bool) -> Any:
         operator, wanted = _OPPOSITE[operator], True
     if not isinstance(left, np.ndarray):  # no column on either side
         return np.bool_(_COMPARE[operator](left, right)) if wanted else np.bool_(left != right)
-    found = _against(operator, left, right)
+    found, present = _against(operator, left, right), _there(node, tiles)
     if wanted:
-        return found
+        return found if present is None else np.logical_and(found, present)
     there = (left == left) & (right == right)
+    there = there if present is None else np.logical_and(there, present)
     return np.logical_and(np.logical_not(found), there, out=found if isinstance(found, np.ndarray) else None)
+
+
+def _there(node: Node, tiles: Tiles) -> Any:
+    """Where all columns are present that have beside them whether they are; None if there is none of these."""
+    found = None
+    for column in node.columns():
+        present = tiles.get(column.key + VALID_SUFFIX)
+        if present is not None:
+            found = present if found is None else np.logical_and(found, present)
+    return found
 
 
 def _against(operator: str, left: Array, right: Any) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from windrow.aggregates.aggregate import Aggregate
@@ -23,9 +23,11 @@ from windrow.plan.bound import (
 )
 from windrow.plan.changes import Changed, bind_changes, no_changes
 from windrow.plan.conditions import parts_of
+from windrow.plan.grouping.label_parts import GroupKey
 from windrow.plan.grouping.ordering import Ordered, bind_ordered
 from windrow.plan.grouping.over import spread_groups
 from windrow.plan.grouping.totals import bind_totals
+from windrow.plan.grouping.values import Values, no_values
 from windrow.plan.join_conditions import filtered_side
 from windrow.plan.join_results import bind_joined, every_pair
 from windrow.plan.joins import bind_join, settled
@@ -59,6 +61,8 @@ class Named:
 
     bound: Bound
     names: tuple[str, ...] = ()
+    values: Values = no_values
+    """Reads the values of attributes that cells are grouped by."""
 
     @property
     def scope(self) -> CellScope:
@@ -71,11 +75,15 @@ class Named:
 class _Sources:
     scan: Lookup
     changed: Changed
+    values: Values
 
 
-def bind(plan: Plan, lookup: Lookup, changed: Changed = no_changes) -> Bound:
-    """The plan with every name looked up; ``lookup`` finds the arrays, ``changed`` reads what changed in one."""
-    return _whole(_bind(plan, _Sources(lookup, changed)))
+def bind(plan: Plan, lookup: Lookup, changed: Changed = no_changes, values: Values = no_values) -> Bound:
+    """The plan with every name looked up.
+
+    ``lookup`` finds the arrays, ``changed`` reads what changed in one, ``values`` those that attributes have.
+    """
+    return _whole(_bind(plan, _Sources(lookup, changed, values)))
 
 
 def _whole(found: Named) -> Bound:
@@ -101,7 +109,7 @@ def _bind(plan: Plan, sources: _Sources) -> Named:
         return Named(settled(join, ()), join.names[:1]) if plan.kind == "anti" else Named(join)
     if isinstance(plan, Ordered):
         return Named(bind_ordered(plan, lambda below: _settled(_bind(below, sources))))
-    source = _bind(plan.inputs()[0], sources)
+    source = replace(_bind(plan.inputs()[0], sources), values=sources.values)
     if makes_pairs(source.bound):
         return Named(bind_joined(plan, source.bound))
     if isinstance(plan, (Windowed, Regrid, Neighbours)) and source.bound.is_table:
@@ -166,7 +174,11 @@ def _apply(plan: Apply, source: Named) -> Bound:
 
 def _spread(outputs: Sequence[Output], source: Named) -> tuple[Named, Sequence[Output]]:
     """The cells with what is aggregated over their groups, if that is asked for."""
-    found, read = spread_groups(outputs, source.bound, source.scope, lambda measures: _measured(source, measures))
+
+    def measured(measures: Sequence[Measure], keys: Sequence[GroupKey]) -> tuple[Bound, NamedAggregates]:
+        return _measured(source, measures, keys)
+
+    found, read = spread_groups(outputs, source.bound, source.scope, measured, source.values)
     return Named(found, source.names), read
 
 
@@ -219,8 +231,10 @@ def _unmoved(gridding: Gridding | None, plan: WindowPlan) -> Gridding | None:
     return gridding
 
 
-def _measured(source: Named, measures: Sequence[Measure]) -> tuple[Bound, NamedAggregates]:
-    """The aggregates, and the step below with a column for each argument that has to be computed."""
+def _measured(
+    source: Named, measures: Sequence[Measure], keys: Sequence[GroupKey] = ()
+) -> tuple[Bound, NamedAggregates]:
+    """The aggregates, and the step below with a column for each argument that has to be computed, and for each key."""
     bound = source.bound
     computed: dict[Node, str] = {}
     aggregates: list[tuple[str, Aggregate]] = []
@@ -228,7 +242,11 @@ def _measured(source: Named, measures: Sequence[Measure]) -> tuple[Bound, NamedA
         arguments = [_argument(bind_value(node, source.scope)[0], bound, computed) for node in measure.arguments]
         aggregates.append((measure.name, measure.aggregate(*arguments)))
     if computed:
-        plain = [name for _, a in aggregates for name in a.attributes if name in bound.schema.attribute_names]
+        read = [
+            *(name for _, a in aggregates for name in a.attributes),
+            *(k.name for k in keys if isinstance(k, Column)),
+        ]
+        plain = [name for name in read if name in bound.schema.attribute_names]
         kept = tuple((name, Column(name)) for name in dict.fromkeys(plain))
         bound = columns(bound, kept + tuple((name, node) for node, name in computed.items()))
     for _, aggregate in aggregates:
@@ -254,8 +272,8 @@ def _totals(plan: GroupBy, source: Named) -> Bound:
     if plan.min_count:
         hint = "As in select avg(a) as m, count(a) as n … group by i having n >= 2"
         raise SchemaError("min count belongs to groups of pairs", got=f"min count {plan.min_count}", hint=hint)
-    bound, aggregates = _measured(source, plan.aggregates)
-    return bind_totals(plan.dimensions, bound, aggregates, source.scope)
+    bound, aggregates = _measured(source, plan.aggregates, plan.dimensions)
+    return bind_totals(plan.dimensions, bound, aggregates, source.scope, source.values)
 
 
 _RULES: dict[type[Plan], Callable[[Any, Named], Bound]] = {

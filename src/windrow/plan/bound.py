@@ -19,7 +19,7 @@ from windrow.model.types import TYPES, DataType
 from windrow.plan.windows import WindowPlan
 
 if TYPE_CHECKING:
-    from windrow.plan.grouping.label_parts import LabelPart
+    from windrow.plan.grouping.label_parts import Part
 
 LabelItems = tuple[tuple[str, Labels], ...]
 NamedAggregates = tuple[tuple[str, Aggregate], ...]
@@ -181,7 +181,7 @@ class BoundSpread(Bound):
     source: Bound
     totals: Bound
     axes: tuple[int, ...]
-    parts: tuple[LabelPart | None, ...]
+    parts: tuple[Part | None, ...]
     words: str
     """What is grouped by and computed, as it is told."""
 

@@ -176,7 +176,9 @@ def _project_early(bound: Bound) -> Bound | None:
 def _needed(bound: Bound) -> set[str] | None:
     if isinstance(bound, BoundColumns):
         return {column.key for _, node in bound.outputs for column in node.columns()}
-    if isinstance(bound, (BoundTotals, BoundParted)):
+    if isinstance(bound, BoundParted):
+        return {*needed_attributes(bound.aggregates), *bound.key_attributes}
+    if isinstance(bound, BoundTotals):
         return set(needed_attributes(bound.aggregates))
     if isinstance(bound, BoundWindow):
         return set(needed_attributes(bound.plan.aggregates))

@@ -25,6 +25,7 @@ from windrow.plan.bound import (
     table_words,
 )
 from windrow.plan.grouping.label_parts import BoundParted
+from windrow.plan.grouping.values import values_refused
 from windrow.plan.operators import BoundOperated
 
 
@@ -36,6 +37,9 @@ def view_schema(bound: Bound, chunks: Mapping[str, int] | None) -> Schema:
     if any(isinstance(step, BoundSpread) for step in bound.walk()):
         what = "a view cannot give the aggregates of groups back to their cells: one changed cell would change them all"
         raise SchemaError(what, hint="Keep the result with into")
+    for step in bound.walk():
+        if isinstance(step, BoundParted) and step.key_attributes:
+            raise values_refused(step.key_attributes[0])
     if any(isinstance(step, BoundParted) for step in bound.walk()):
         what = "a view cannot be grouped by parts of labels"
         raise SchemaError(what, hint="Keep the result with into, or make a view by dimensions and group that")

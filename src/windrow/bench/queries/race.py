@@ -86,5 +86,5 @@ def ratios(*peers: str) -> tuple[Ratio, ...]:
 
 
 def path_of(query: Query) -> str:
-    """The way that a query's values take, in a few words."""
-    return str(getattr(query.explain(), "path", "")) or "cell by cell"
+    """The way that a query's values take, in a word."""
+    return query.explain().path

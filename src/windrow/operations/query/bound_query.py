@@ -114,9 +114,13 @@ class BoundQuery(ABC):
         """How it will be computed: the steps, what is read, blocks, memory and estimated cost."""
         bound = self.bound
         if isinstance(bound, BoundWindow) and isinstance(bound.source, BoundScan) and not bound.box.is_empty:
+            from windrow.operations.query.explain_paths import KERNELS, window_path
             from windrow.operations.query.explain_windows import explain
 
-            return replace(explain(self.engine, self.source, str(self.plan)), considered=self.optimized.considered)
+            path = window_path(self.engine, bound)
+            if path.name == KERNELS:
+                found = explain(self.engine, self.source, str(self.plan))
+                return replace(found, considered=self.optimized.considered, paths=(path,))
         return self._explained()
 
     def _explained(self) -> QueryExplanation:

@@ -36,6 +36,11 @@ def plain_types(schema: Schema) -> dict[str, DataType]:
     return {a.name: a.type for a in schema.attributes if a.type.is_number and not a.has_companion}
 
 
+def number_types(schema: Schema) -> dict[str, DataType]:
+    """The attributes that conditions on tiles may read: they also see the masks beside numbers."""
+    return {a.name: a.type for a in schema.attributes if a.type.is_number}
+
+
 @dataclass(frozen=True)
 class GridColumns(OnSource):
     """Attributes computed from those of a dense source, in a box of it. It pickles."""

@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from windrow.execution.engine import Engine
 from windrow.expressions.nodes import Call, Node
-from windrow.kernels.choose import Choice
 from windrow.model.box import Box
+from windrow.operations.query.explain_paths import Path, names_of, paths_of
 from windrow.operations.query.explain_windows import seconds_text, size_text
 from windrow.operations.query.round import pieces_around
 from windrow.plan.bound import (
@@ -77,22 +77,22 @@ class QueryExplanation:
     joins: tuple[JoinExplanation | ShapeExplanation, ...] = ()
     considered: tuple[Considered, ...] = ()
     """The views that might have served."""
-    paths: tuple[Choice[Any], ...] = ()
-    """How totals are computed, those of the topmost step first."""
+    paths: tuple[Path, ...] = ()
+    """How cells and totals are computed, those of the topmost step first."""
     seconds: float | None = None
     results: int | None = None
 
     @property
     def path(self) -> str:
-        """The way that the totals take; empty if there are none."""
-        return ", ".join(choice.name for choice in self.paths)
+        """The way that it takes, in a word; in several where there are totals below."""
+        return names_of(self.paths)
 
     def __str__(self) -> str:
         lines = [self.query]
         lines += [f"  {'  ' * step.depth}{step.text}  [{_counted(step.cells)}]" for step in self.steps]
         lines += [f"  rule      {name}: {reason}" for name, reason in self.rules]
         lines += [f"  view      {view.line()}" for view in self.considered]
-        lines += [f"  path      {line}" for choice in self.paths for line in _path_lines(choice)]
+        lines += [line for path in self.paths for line in path.lines()]
         lines += [line for join in self.joins for line in join.lines()]
         where = "on Spark" if self.engine == "spark" else "in this process"
         share = f" of {self.cells_there:,}" if self.cells_read < self.cells_there else ""
@@ -126,29 +126,8 @@ def explain_query(engine: Engine, optimized: Optimized, query: str) -> QueryExpl
         _cells(bound) * (8 * bound.schema.ndim * bound.schema.sparse + bound.schema.cell_bytes),
         _joins(engine, bound),
         optimized.considered,
-        tuple(_paths(engine, bound)),
+        tuple(paths_of(engine, bound)),
     )
-
-
-_PLAIN = (BoundScan, BoundSelection, BoundColumns, BoundFilter)
-"""Steps whose sources are made without computing anything."""
-
-
-def _paths(engine: Engine, bound: Bound) -> Iterator[Choice[Any]]:
-    from windrow.operations.query.fused.paths import choose_path
-    from windrow.operations.query.run import totals_problem
-
-    for step in bound.walk():
-        if isinstance(step, (BoundTotals, BoundParted)) and all(isinstance(s, _PLAIN) for s in step.source.walk()):
-            yield choose_path(totals_problem(engine, step))
-
-
-def _path_lines(choice: Choice[Any]) -> Iterator[str]:
-    taken, *others = choice.candidates
-    yield f"{taken.strategy.name}: {taken.about}"
-    for other in others:
-        if other.obstacle is not None:
-            yield f"not {other.strategy.name}: {other.obstacle}"
 
 
 def _joins(engine: Engine, bound: Bound) -> tuple[JoinExplanation | ShapeExplanation, ...]:
@@ -208,7 +187,8 @@ def _reads(bound: Bound, box: Box, names: Collection[str]) -> Iterator[tuple[int
     elif isinstance(bound, BoundWindow):
         yield from _reads(bound.source, _dilated(bound, box), needed_attributes(bound.plan.aggregates))
     elif isinstance(bound, (BoundTotals, BoundParted)):
-        yield from _reads(bound.source, bound.source.box, needed_attributes(bound.aggregates))
+        keys = bound.key_attributes if isinstance(bound, BoundParted) else ()
+        yield from _reads(bound.source, bound.source.box, {*needed_attributes(bound.aggregates), *keys})
     elif isinstance(bound, (BoundPairs, BoundJoined)):
         yield from _joined_reads(bound)
     elif isinstance(bound, BoundSelection):

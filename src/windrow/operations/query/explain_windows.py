@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from windrow.execution.engine import Engine
 from windrow.operations.query.blocks import computed_blocks
+from windrow.operations.query.explain_paths import Path, names_of
 from windrow.operations.query.windows import WindowSource
 from windrow.plan.cost import Asked, Estimate, cell_estimate, estimate
 from windrow.plan.rewriting import Considered
@@ -41,6 +42,13 @@ class WindowExplanation:
     seconds: float
     considered: tuple[Considered, ...] = ()
     """The views that might have served."""
+    paths: tuple[Path, ...] = ()
+    """The way that it takes, and why no other."""
+
+    @property
+    def path(self) -> str:
+        """The way that it takes, in a word."""
+        return names_of(self.paths)
 
     def __str__(self) -> str:
         lines = [self.query]
@@ -49,6 +57,7 @@ class WindowExplanation:
             lines.append(f"  {name} = {aggregate}: {strategy.text}{along}")
             lines += [f"    {line}" for line in strategy.candidates]
         lines += [f"  view      {view.line()}" for view in self.considered]
+        lines += [line for path in self.paths if path.others for line in path.lines()]  # kernels are told above
         shape = "×".join(map(str, self.block_shape))
         where = "on Spark" if self.engine == "spark" else "in this process"
         lines += [

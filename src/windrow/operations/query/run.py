@@ -49,7 +49,7 @@ from windrow.plan.bound import (
     NamedNodes,
 )
 from windrow.plan.changes import CHANGE
-from windrow.plan.grouping.label_parts import BoundParted
+from windrow.plan.grouping.label_parts import BoundParted, key_attributes
 from windrow.plan.operators import BoundOperated
 from windrow.plan.steps import ended
 from windrow.plan.windows import WindowPlan
@@ -150,7 +150,8 @@ def _changed(bound: BoundChanges) -> pa.Table:
 def totals_problem(engine: Engine, bound: BoundTotals | BoundParted) -> TotalsProblem:
     """Totals with the source that they are of, which computes what is below them if that has to be."""
     parts = bound.parts if isinstance(bound, BoundParted) else ()
-    source = source_of(engine, bound.source)
+    by_values = bool(key_attributes(parts))  # which lie here and there, so that cells are looked at one by one
+    source = _cells_of(engine, bound.source) if by_values else source_of(engine, bound.source)
     return TotalsProblem(engine, source, bound.source.box, bound.axes, bound.aggregates, bound.schema, parts)
 
 
@@ -163,16 +164,24 @@ def _totals(engine: Engine, bound: BoundTotals | BoundParted) -> HeldGrid | Held
     return HeldGrid(bound.schema, bound.box, bound.labels, found.blocks(bound.schema, bound.box.shape))
 
 
-def fold_regrid(engine: Engine, source: Any) -> pa.Table | None:
-    """The blocks of a regrid of sparse cells in one pass; None for windows, and for what is not folded."""
+def regrid_problem(engine: Engine, source: Any) -> TotalsProblem | str:
+    """The blocks of a regrid of sparse cells as groups, or why they are none."""
     plan: WindowPlan | None = getattr(source, "plan", None)
-    if plan is None or not plan.is_regrid or plan.method != AUTO:
-        return None
+    if plan is None or not plan.is_regrid:
+        return "it is no regrid"
+    if plan.method != AUTO:
+        return f"method {plan.method} is asked for"
     if plan.window.min_count or plan.window.boundary != "clip":
-        return None
+        return "it has a min count or a boundary"
     axes = tuple(range(plan.schema.ndim))
     steps, schema = tuple(plan.window.step), plan.result_schema
-    return fold_blocks(TotalsProblem(engine, source.source, plan.bounds, axes, plan.aggregates, schema, (), steps))
+    return TotalsProblem(engine, source.source, plan.bounds, axes, plan.aggregates, schema, (), steps)
+
+
+def fold_regrid(engine: Engine, source: Any) -> pa.Table | None:
+    """The blocks of a regrid of sparse cells in one pass; None for windows, and for what is not folded."""
+    problem = regrid_problem(engine, source)
+    return None if isinstance(problem, str) else fold_blocks(problem)
 
 
 def _ordered(engine: Engine, bound: BoundOrdered) -> pa.Table:

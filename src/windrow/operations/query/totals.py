@@ -29,16 +29,17 @@ from windrow.model.schema import Attribute, Schema
 from windrow.model.source import ComputedCells
 from windrow.model.types import TYPES
 from windrow.operations.query.blocks import ComputedSource, computed_blocks
+from windrow.operations.query.cell_keys import cell_keys
 from windrow.operations.query.label_groups import DenseGroups
 from windrow.operations.query.sparse_run import cell_blocks
 from windrow.plan.bound import NamedAggregates
-from windrow.plan.grouping.label_parts import LabelPart
+from windrow.plan.grouping.label_parts import Part, along_axes, key_attributes
 from windrow.plan.windows import needed_attributes
 from windrow.storage.cells import cell_fields
 
 Int64Array = npt.NDArray[np.int64]
 Source = ComputedSource | ComputedCells
-Parts = tuple[LabelPart | None, ...]
+Parts = tuple[Part | None, ...]
 
 WORKING_COPIES = 3
 """How often a task holds what it read: as read, in the order of groups, and in what is being computed."""
@@ -89,11 +90,11 @@ class TotalBlock:
     def groups(self) -> Groups:
         names = needed_attributes(self.aggregates)
         if isinstance(self.source, ComputedCells):
-            table = self.source.read(self.box, names)
+            table = self.source.read(self.box, dict.fromkeys([*names, *key_attributes(self.parts)]))
             dimensions = self.source.schema.dimension_names
-            keys = [table.column(dimensions[axis]).to_numpy() for axis in self.axes]
-            if self.parts:
-                keys = [k if p is None else p.numbers(k) for k, p in zip(keys, self.parts, strict=True)]
+            keys, there = cell_keys(table, dimensions, self.axes, self.parts)
+            if there is not None:
+                table = table.filter(pa.array(there))
             columns = {name: Column(*arrow_to_block(table.column(name))) for name in names}
             if self.ordered:
                 columns[PLACES] = Column(self._places([table.column(name).to_numpy() for name in dimensions]))
@@ -109,7 +110,7 @@ class TotalBlock:
             )
             columns[PLACES] = Column(self._places(list(inside)))
         if self.parts:
-            return Groups(*DenseGroups(self.box, self.axes, self.parts).gather(columns))
+            return Groups(*DenseGroups(self.box, self.axes, along_axes(self.parts)).gather(columns))
         sides = [range(self.box.lo[axis], self.box.hi[axis] + 1) for axis in self.axes]
         places = [place.reshape(-1) for place in np.meshgrid(*map(np.asarray, sides), indexing="ij")]
         count = math.prod(map(len, sides))

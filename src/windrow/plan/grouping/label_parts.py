@@ -19,15 +19,16 @@ from windrow.expressions.nodes import Call, Column, Label, Node
 from windrow.model.box import Box
 from windrow.model.coordinates import Coordinate, GridCoordinate
 from windrow.model.labels import Labels
-from windrow.model.schema import Dimension, Schema
+from windrow.model.schema import Dimension
 from windrow.model.types import TYPES
 from windrow.plan.bound import Bound, LabelItems, NamedAggregates
+from windrow.plan.grouping.values import NOWHERE, ValuePart, Values, value_part
 from windrow.plan.scopes import Along, Scope
 from windrow.plan.steps import ended
 
 Int64Array = npt.NDArray[np.int64]
 GroupKey = Column | Call
-"""What cells are grouped by: a dimension, or a part of its labels."""
+"""What cells are grouped by: a dimension, a part of its labels, or an attribute."""
 
 YEAR = "year"
 PARTS: dict[str, tuple[int, int] | None] = {
@@ -104,12 +105,15 @@ def _values(node: Node, column: str, cells: Int64Array) -> Any:
     return evaluate(node, {column: pa.array(cells)}, len(cells))
 
 
+Part = LabelPart | ValuePart
+
+
 @dataclass(frozen=True)
 class Grouping:
     """Cells in groups: along which axes, by which parts of their labels, and what the dimensions of the groups are."""
 
     axes: tuple[int, ...]
-    parts: tuple[LabelPart | None, ...]
+    parts: tuple[Part | None, ...]
     dimensions: tuple[Dimension, ...]
     box: Box
     labels: LabelItems
@@ -121,43 +125,68 @@ class Grouping:
         return any(part is not None for part in self.parts)
 
 
-def bind_grouping(keys: Sequence[GroupKey], scope: Scope, schema: Schema, box: Box, labels: LabelItems) -> Grouping:
-    """The groups of the cells in ``box`` that agree in all keys."""
-    base = schema if schema.sparse else ended(schema, box)
-    axes, parts, dimensions, lo, hi = [], [], [], [], []
-    known = dict(labels)
+@dataclass(frozen=True)
+class _Key:
+    """What one of the keys comes to: where the cells of the groups lie along it, and what they are called."""
+
+    axis: int
+    part: Part | None
+    dimension: Dimension
+    ends: tuple[int, int]
+
+
+def bind_grouping(keys: Sequence[GroupKey], scope: Scope, source: Bound, values: Values) -> Grouping:
+    """The groups of the cells of ``source`` that agree in all keys."""
+    box = source.box
+    along = {key: _along(key, scope) for key in keys}
+    found = {key: _bind_key(key, one, source) for key, one in along.items() if one is not None}
     for key in keys:
-        along = _along(key, scope)
-        axis = base.axis(along.column.name)
-        part = None
-        if isinstance(key, Call):
-            part = _part(key, along, axis, schema.sparse)
-            known[part.name] = part.labels
-            dimensions.append(Dimension(part.name, part.first, max(part.first, part.first + len(part.labels) - 1)))
-            lo.append(part.first)
-            hi.append(part.first + len(part.labels) - 1)
-        else:
-            dimensions.append(base.dimensions[axis])
-            lo.append(box.lo[axis])
-            hi.append(box.hi[axis])
-        axes.append(axis)
-        parts.append(part)
-    _check_names([dimension.name for dimension in dimensions])
-    whole = Box(tuple(lo), tuple(first - 1 for first in lo) if box.is_empty else tuple(hi))  # no cells, no groups
-    names = {dimension.name for dimension in dimensions}
-    kept = tuple((name, found) for name, found in known.items() if name in names)
-    return Grouping(tuple(axes), tuple(parts), tuple(dimensions), whole, kept, _is_complete(axes, parts, box))
+        if key not in found:
+            assert isinstance(key, Column)
+            extents = [last - first + 1 for first, last in (one.ends for one in found.values())]
+            part = value_part(source.schema.attribute(key.name), source, values, extents)
+            found[key] = _Key(NOWHERE, part, part.dimension, part.ends)
+    bound = [found[key] for key in keys]
+    names = [key.dimension.name for key in bound]
+    _check_names(names)
+    lo, hi = zip(*(key.ends for key in bound), strict=True)
+    whole = Box(lo, tuple(first - 1 for first in lo) if box.is_empty else hi)  # no cells, no groups
+    known = dict(source.labels)
+    for one in bound:
+        if one.part is not None and one.part.labels is not None:
+            known[one.part.name] = one.part.labels
+    kept = tuple((name, labels) for name, labels in known.items() if name in names)
+    axes, parts = tuple(key.axis for key in bound), tuple(key.part for key in bound)
+    return Grouping(axes, parts, tuple(key.dimension for key in bound), whole, kept, _is_complete(axes, parts, box))
 
 
-def _along(key: GroupKey, scope: Scope) -> Along:
+def _bind_key(key: GroupKey, along: Along, source: Bound) -> _Key:
+    box = source.box
+    base = source.schema if source.schema.sparse else ended(source.schema, box)
+    axis = base.axis(along.column.name)
+    if not isinstance(key, Call):
+        return _Key(axis, None, base.dimensions[axis], (box.lo[axis], box.hi[axis]))
+    part = _part(key, along, axis, base.sparse)
+    first, last = part.first, part.first + len(part.labels) - 1
+    return _Key(axis, part, Dimension(part.name, first, max(first, last)), (first, last))
+
+
+def _along(key: GroupKey, scope: Scope) -> Along | None:
+    """The dimension that cells are grouped along; None for an attribute."""
     column = key if isinstance(key, Column) else key.arguments[0]
     assert isinstance(column, Column)
     found = scope.look_up(column)
     if isinstance(found, Along):
         return found
-    dimensions = [name for name in scope.types if isinstance(scope.look_up(Column(name)), Along)]
-    what = "cells are grouped by dimensions, and this is none"
-    raise UnknownNameError(what, got=repr(column.name), hint=nearest(column.name, dimensions))
+    if isinstance(key, Column) and found.name in scope.types:
+        return None
+    if found.name in scope.types:
+        what = "parts are taken of a dimension's labels, and this is an attribute"
+        hint = f"Compute it first: select {key} as k, … in parentheses after from, and group by k"
+        raise SchemaError(what, got=repr(found.name), hint=hint)
+    what = "cells are grouped by dimensions and attributes, and this is neither"
+    known = [name for name, kind in scope.types.items() if not kind.is_float]
+    raise UnknownNameError(what, got=repr(column.name), hint=nearest(column.name, known))
 
 
 def _part(key: Call, along: Along, axis: int, sparse: bool) -> LabelPart:
@@ -196,12 +225,14 @@ def _check_names(names: Sequence[str]) -> None:
         raise SchemaError("two groups have one name", got=repr(twice[0]), hint=hint)
 
 
-def _is_complete(axes: Sequence[int], parts: Sequence[LabelPart | None], box: Box) -> bool:
+def _is_complete(axes: Sequence[int], parts: Sequence[Part | None], box: Box) -> bool:
     """Whether all combinations of parts occur; those of one dimension may not, as the months of the first year."""
     if box.is_empty:
         return True
+    if NOWHERE in axes:
+        return len(axes) == 1
     for axis in set(axes):
-        own = [part for at, part in zip(axes, parts, strict=True) if at == axis]
+        own = [part for at, part in zip(axes, parts, strict=True) if at == axis and not isinstance(part, ValuePart)]
         cells = np.arange(box.lo[axis], box.hi[axis] + 1)
         if len(own) > 1:
             rows = np.stack([cells if part is None else part.numbers(cells) for part in own])
@@ -213,17 +244,42 @@ def _is_complete(axes: Sequence[int], parts: Sequence[LabelPart | None], box: Bo
 
 @dataclass(frozen=True, kw_only=True)
 class BoundParted(Bound):
-    """Aggregates over the cells that agree in dimensions, in parts of their labels, or in both."""
+    """Aggregates over the cells that agree in dimensions, in parts of their labels, in attributes, or in several."""
 
     source: Bound
     axes: tuple[int, ...]
-    parts: tuple[LabelPart | None, ...]
+    parts: tuple[Part | None, ...]
     """For each axis the part of its labels, None where its cells themselves are meant."""
     aggregates: NamedAggregates
+
+    @property
+    def key_attributes(self) -> tuple[str, ...]:
+        """The attributes that are grouped by."""
+        return key_attributes(self.parts)
 
     @property
     def group_words(self) -> str:
         """What is grouped by, as it is told."""
         names = self.source.schema.dimension_names
         pairs = zip(self.axes, self.parts, strict=True)
-        return ", ".join(names[axis] if part is None else str(part.node) for axis, part in pairs)
+        words = ", ".join(_part_words(part) if part is not None else names[axis] for axis, part in pairs)
+        left_out = [part.name for part in self.parts if isinstance(part, ValuePart) and part.can_be_missing]
+        return f"{words}, cells without {' or '.join(left_out)} left out" if left_out else words
+
+
+def _part_words(part: Part) -> str:
+    return part.name if isinstance(part, ValuePart) else str(part.node)
+
+
+def key_attributes(parts: Sequence[Part | None]) -> tuple[str, ...]:
+    """The attributes among what cells are grouped by."""
+    return tuple(part.name for part in parts if isinstance(part, ValuePart))
+
+
+def along_axes(parts: Sequence[Part | None]) -> tuple[LabelPart | None, ...]:
+    """The parts, all of which are of labels: groups on a grid, of which attributes know nothing."""
+    found = []
+    for part in parts:
+        assert not isinstance(part, ValuePart)
+        found.append(part)
+    return tuple(found)

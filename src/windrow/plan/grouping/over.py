@@ -13,16 +13,18 @@ from windrow.model.schema import Schema
 from windrow.plan.bound import Bound, BoundSpread, NamedAggregates
 from windrow.plan.grouping.label_parts import BoundParted, GroupKey
 from windrow.plan.grouping.totals import bind_totals
+from windrow.plan.grouping.values import ValuePart, Values
 from windrow.plan.scopes import Scope
 from windrow.plan.specs import Measure, Output
 from windrow.plan.steps import ended
 
-Measured = Callable[[Sequence[Measure]], tuple[Bound, NamedAggregates]]
-"""Binds aggregates to the cells that are selected from, with a column for each argument that has to be computed."""
+Measured = Callable[[Sequence[Measure], Sequence[GroupKey]], tuple[Bound, NamedAggregates]]
+"""Binds aggregates to the cells that are selected from, with a column for each argument that has to be computed, and
+for each key that is an attribute."""
 
 
 def spread_groups(
-    outputs: Sequence[Output], source: Bound, scope: Scope, measured: Measured
+    outputs: Sequence[Output], source: Bound, scope: Scope, measured: Measured, values: Values
 ) -> tuple[Bound, tuple[Output, ...]]:
     """The cells with the results of their groups as further attributes, and the columns that read these.
 
@@ -37,8 +39,8 @@ def spread_groups(
         together = [over for over in found if over.groups == groups]
         for over in together:
             names[over] = _free_name(len(names) + 1, source)
-        below, aggregates = measured([measure_of(names[over], over.call) for over in together])
-        totals = bind_totals(_keys(groups), below, aggregates, scope)
+        below, aggregates = measured([measure_of(names[over], over.call) for over in together], _keys(groups))
+        totals = bind_totals(_keys(groups), below, aggregates, scope, values)
         bound = _spread(bound, totals, ", ".join(f"{over} as {names[over]}" for over in together))
     return bound, tuple(Output(one.name, _read(one.expression, names)) for one in outputs)
 
@@ -67,7 +69,13 @@ def _free_name(number: int, source: Bound) -> str:
 
 def _spread(source: Bound, totals: Any, words: str) -> BoundSpread:
     base = source.schema if source.schema.sparse else ended(source.schema, source.box)
-    attributes = (*base.attributes, *totals.schema.attributes)
+    parts = totals.parts if isinstance(totals, BoundParted) else (None,) * len(totals.axes)
+    added = totals.schema.attributes
+    if any(
+        isinstance(part, ValuePart) and part.can_be_missing for part in parts
+    ):  # and what is in no group has nothing
+        added = tuple(one if one.type.is_float else replace(one, nullable=True) for one in added)
+    attributes = (*base.attributes, *added)
     return BoundSpread(
         schema=Schema(base.dimensions, attributes, base.sparse).with_chunks(),
         box=source.box,
@@ -77,7 +85,7 @@ def _spread(source: Bound, totals: Any, words: str) -> BoundSpread:
         source=source,
         totals=totals,
         axes=totals.axes,
-        parts=totals.parts if isinstance(totals, BoundParted) else (None,) * len(totals.axes),
+        parts=parts,
         words=words,
     )
 

@@ -13,7 +13,8 @@ import numpy.typing as npt
 from windrow.model.box import Box
 from windrow.operations.query.fused.geometry import CellLanes, Lanes
 from windrow.operations.query.fused.lending import lend
-from windrow.plan.grouping.label_parts import LabelPart
+from windrow.plan.grouping.label_parts import LabelPart, Part
+from windrow.plan.grouping.values import ValuePart
 
 Int64Array = npt.NDArray[np.int64]
 
@@ -23,23 +24,28 @@ LONGEST_TABLE = 2**16
 
 @dataclass(frozen=True)
 class CellGrouping:
-    """One of the keys that cells are grouped by: a dimension in steps of some cells, or a part of its labels."""
+    """One of the keys that cells are grouped by: a dimension in steps of some cells, a part of its labels, or an
+    attribute, of which cells have the place of their value among all values."""
 
     dimension: str
     lo: int
     extent: int
-    part: LabelPart | None = None
+    part: Part | None = None
     step: int = 1
 
     @property
     def is_by_cell(self) -> bool:
         """Whether each place along the dimension is a key of its own."""
-        return self.part is None and self.step == 1
+        return self.step == 1 and not isinstance(self.part, LabelPart)
 
     def codes(self, cells: Int64Array) -> Int64Array:
-        if self.part is not None:
+        if isinstance(self.part, LabelPart):
             return self.part.numbers(cells) - self.lo
         return cells - self.lo if self.step == 1 else (cells - self.lo) // self.step
+
+    def places(self, codes: Int64Array) -> Int64Array:
+        """The coordinates of groups in the result."""
+        return self.part.places(codes) if isinstance(self.part, ValuePart) else codes + self.lo
 
 
 @dataclass(frozen=True)
@@ -67,11 +73,17 @@ class CellGroups:
     def places(self, groups: Int64Array) -> list[Int64Array]:
         """The coordinates of groups in the result."""
         found = np.unravel_index(groups, self.shape)
-        return [place + grouping.lo for place, grouping in zip(found, self.groupings, strict=True)]
+        return [grouping.places(place) for place, grouping in zip(found, self.groupings, strict=True)]
+
+    def values_along(self, name: str) -> ValuePart | None:
+        """The values of an attribute that is grouped by; None for a dimension."""
+        found = (grouping.part for grouping in self.groupings if grouping.dimension == name)
+        return next((part for part in found if isinstance(part, ValuePart)), None)
 
     def within(self, names: Sequence[str], box: Box) -> BoxGroups:
         """The groups of the cells in a box, which has the dimensions ``names``."""
-        sides = {name: (lo, hi) for name, lo, hi in zip(names, box.lo, box.hi, strict=True)}
+        sides = {one.dimension: (one.lo, one.lo + one.extent - 1) for one in self.groupings}
+        sides |= {name: (lo, hi) for name, lo, hi in zip(names, box.lo, box.hi, strict=True)}
         first, count = 0, self.count
         if self.groupings and self.groupings[0].part is None:
             # Parts of an array follow one another along the first dimension, so that each has few of its groups.
@@ -158,13 +170,20 @@ class BoxGroups:
         return groups
 
 
-def cell_groups(names: Sequence[str], box: Box, axes: Sequence[int], parts: Sequence[LabelPart | None]) -> CellGroups:
-    """The groups of the cells in a box that agree along some axes, or in parts of their labels."""
+def cell_groups(
+    names: Sequence[str], box: Box, axes: Sequence[int], parts: Sequence[Part | None], columns: Mapping[str, str]
+) -> CellGroups:
+    """The groups of the cells in a box that agree along some axes, in parts of their labels, or in attributes.
+
+    ``columns`` says under which name an attribute is stored.
+    """
     found = []
     for number, axis in enumerate(axes):
         part = parts[number] if parts else None
         if part is None:
             found.append(CellGrouping(names[axis], box.lo[axis], box.shape[axis]))
+        elif isinstance(part, ValuePart):
+            found.append(CellGrouping(columns[part.name], 0, max(1, len(part.found)), part))
         else:
             found.append(CellGrouping(names[axis], part.first, max(1, len(part.labels)), part))
     return CellGroups(tuple(found))

@@ -18,7 +18,7 @@ from windrow.operations.query.fused.groups import GridGroups, grid_groups
 from windrow.operations.query.fused.pipeline import Pipeline, output_type, pipeline_obstacle, pipeline_of
 from windrow.operations.query.scans import StoredGrid
 from windrow.plan.bound import NamedAggregates
-from windrow.plan.grouping.label_parts import LabelPart
+from windrow.plan.grouping.label_parts import Part, along_axes, key_attributes
 
 CELL, SORTED_CELL, FOLDED_CELL, RANKED_CELL, CHUNK = 20.0, 100.0, 2.0, 10.0, 3e5
 """Nanoseconds of a cell as a block, of one that is sorted, of one in a fold and in a parted column, and of
@@ -38,7 +38,7 @@ class TotalsProblem:
     axes: tuple[int, ...]
     aggregates: NamedAggregates
     schema: Schema
-    parts: tuple[LabelPart | None, ...] = ()
+    parts: tuple[Part | None, ...] = ()
     steps: tuple[int, ...] = ()
     """How many cells along each axis make one, for the blocks of a regrid."""
 
@@ -51,14 +51,17 @@ class TotalsProblem:
 
     @cached_property
     def groups(self) -> GridGroups:
-        return grid_groups(self.box, self.axes, self.parts)
+        return grid_groups(self.box, self.axes, along_axes(self.parts))
 
     @cached_property
     def cell_groups(self) -> CellGroups:
         names = self.source.schema.dimension_names
         if self.steps:
             return block_groups(names, self.box, self.steps)
-        return cell_groups(names, self.box, self.axes, self.parts)
+        assert isinstance(self.pipeline, Pipeline)
+        stored = {name: self.pipeline.outputs[name] for name in key_attributes(self.parts)}
+        columns = {name: node.key for name, node in stored.items() if isinstance(node, Column)}
+        return cell_groups(names, self.box, self.axes, self.parts, columns)
 
     @property
     def is_dense(self) -> bool:
@@ -86,6 +89,10 @@ def _fold_obstacle(problem: TotalsProblem) -> str | None:
         return pipeline
     if problem.box.is_empty:
         return "there are no cells"
+    if key_attributes(problem.parts):
+        found = _values_obstacle(problem, pipeline)
+        if found is not None:
+            return found
     for _, aggregate in problem.aggregates:
         if folded_parts(aggregate) is None:
             return f"{aggregate} is not made of counts, sums, squares and extremes"
@@ -95,6 +102,17 @@ def _fold_obstacle(problem: TotalsProblem) -> str | None:
         or (_layout_obstacle(pipeline, problem.arguments) if problem.is_dense else None)
         or _size_obstacle(problem, pipeline)
     )
+
+
+def _values_obstacle(problem: TotalsProblem, pipeline: Pipeline) -> str | None:
+    """Why cells cannot be brought into groups by values of attributes as they are decoded."""
+    if problem.is_dense:
+        return "cells of a dense array are grouped by an attribute"
+    for name in key_attributes(problem.parts):
+        node = pipeline.outputs[name]
+        if not isinstance(node, Column) or node.key not in pipeline.stored.schema.attribute_names:
+            return f"cells are grouped by {name}, which is computed"
+    return None
 
 
 def _type_obstacle(pipeline: Pipeline, names: tuple[str, ...]) -> str | None:
@@ -167,12 +185,16 @@ def _rank_obstacle(problem: TotalsProblem) -> str | None:
         return pipeline
     if problem.box.is_empty:
         return "there are no cells"
+    if key_attributes(problem.parts):
+        found = _values_obstacle(problem, pipeline)
+        if found is not None:
+            return found
     if any(aggregate.definition.ranks is None or aggregate.varies for _, aggregate in problem.aggregates):
         return "there are aggregates that are no order statistics"
     if len({str(aggregate.attribute) for _, aggregate in problem.aggregates}) > 1:
         return "it is of more than one attribute"
-    found = _dense_rank_obstacle if problem.is_dense else _sparse_rank_obstacle
-    return found(problem, pipeline, str(problem.aggregates[0][1].attribute))
+    rank_obstacle = _dense_rank_obstacle if problem.is_dense else _sparse_rank_obstacle
+    return rank_obstacle(problem, pipeline, str(problem.aggregates[0][1].attribute))
 
 
 def _dense_rank_obstacle(problem: TotalsProblem, pipeline: Pipeline, name: str) -> str | None:
@@ -286,11 +308,18 @@ def choose_path(problem: TotalsProblem) -> Choice[TotalsProblem]:
     return choose(CHAIN, problem, problem.engine.path)
 
 
+def blocks_obstacle(problem: TotalsProblem) -> str | None:
+    """Why the blocks of a regrid are not folded."""
+    path, cells = problem.engine.path, problem.cells
+    if problem.is_dense:
+        return "conditions choose cells of a dense array"
+    if path not in (AUTO, FUSED):
+        return f"{path} is asked for"
+    if path == AUTO and (SORTED_CELL - FOLDED_CELL) * cells < LOADING:
+        return "there are too few cells: its code takes longer to load than they take"
+    return _fold_obstacle(problem)
+
+
 def fold_blocks(problem: TotalsProblem) -> Any | None:
     """The blocks of a regrid of a sparse array, folded; None where they are not, or too few cells repay it."""
-    if problem.is_dense:  # cells of a dense array that conditions choose
-        return None
-    path, cells = problem.engine.path, problem.cells
-    if path not in (AUTO, FUSED) or (path == AUTO and (SORTED_CELL - FOLDED_CELL) * cells < LOADING):
-        return None
-    return _run_fold(problem) if _fold_obstacle(problem) is None else None
+    return _run_fold(problem) if blocks_obstacle(problem) is None else None

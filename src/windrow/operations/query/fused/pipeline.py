@@ -9,7 +9,7 @@ from windrow.expressions.nodes import Column, Node
 from windrow.expressions.tiles import condition_obstacle, tile_obstacle, tile_type
 from windrow.model.box import Box
 from windrow.model.types import DataType
-from windrow.operations.query.cellwise import CellColumns, GridCells, GridColumns, plain_types
+from windrow.operations.query.cellwise import CellColumns, GridCells, GridColumns, number_types, plain_types
 from windrow.operations.query.scans import StoredCells, StoredGrid
 from windrow.plan.substitution import replaced_columns
 
@@ -63,6 +63,7 @@ def pipeline_obstacle(pipeline: Pipeline, names: tuple[str, ...]) -> str | None:
                 return found
         elif node.key not in pipeline.stored.schema.attribute_names:
             return f"{node} is the number of a cell"
+    types = number_types(pipeline.stored.schema)
     return next(filter(None, (condition_obstacle(node, types) for node in pipeline.conditions)), None)
 
 

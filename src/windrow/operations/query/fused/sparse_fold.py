@@ -6,6 +6,7 @@ read. What parts give is joined in their order, so that sums repeat bit by bit.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,7 +19,7 @@ from windrow.execution.executor import Executor, Job
 from windrow.kernels.contract.outcomes import Outcome
 from windrow.model.arrow import arrow_to_block, arrow_type
 from windrow.model.box import Box
-from windrow.model.schema import Schema
+from windrow.model.schema import Attribute, Schema
 from windrow.operations.query.fused.cell_groups import CellGroups
 from windrow.operations.query.fused.folding import ALL_THERE, BlockFold
 from windrow.operations.query.fused.pipeline import output_type
@@ -30,6 +31,16 @@ from windrow.storage.part_writing import GROUP_CELLS
 from windrow.storage.records import Part
 
 Array = npt.NDArray[Any]
+
+
+@dataclass(frozen=True, eq=False)
+class Batch:
+    """A row group: its attributes, what its cells are grouped by, and which of them are there."""
+
+    rows: int
+    tile: dict[str, Array]
+    keys: dict[str, Array]
+    alive: Array
 
 
 @dataclass(frozen=True)
@@ -55,6 +66,23 @@ class SparseFold:
     def attributes(self) -> tuple[str, ...]:
         return self.fold.pipeline.needed(self.arguments)
 
+    def batches(self, part: Part) -> Iterator[Batch]:
+        """The row groups of a part; a cell that is in no group is as good as dead."""
+        schema, dimensions = self.stored.schema, self.groups.dimensions
+        wanted = list(dict.fromkeys([*dimensions, *self.attributes]))
+        for table, mask in self.stored.snapshot.reader.masked_batches(part, self.box, wanted):
+            keys: dict[str, Array] = {}
+            for name in dimensions:
+                values = self.groups.values_along(name)
+                if values is None:
+                    keys[name] = table.column(name).to_numpy()
+                    continue
+                keys[name] = values.codes(_in_own_type(table.column(name), schema.attribute(name)))
+                if keys[name].min(initial=0) < 0:
+                    mask = keys[name] >= 0 if mask is None else mask & (keys[name] >= 0)
+            alive = ALL_THERE if mask is None else mask.view(np.uint8)
+            yield Batch(table.num_rows, tile_of(table, self.attributes, schema), keys, alive)
+
     @property
     def task_bytes(self) -> int:
         width = 8 * self.stored.schema.ndim + self.stored.schema.bytes_of(self.attributes)
@@ -79,16 +107,12 @@ class PartStates:
 
 def fold_part(task: PartTask) -> PartStates:
     work, part = task.work, task.part
-    schema, reader = work.stored.schema, work.stored.snapshot.reader
-    attributes, dimensions = work.attributes, work.groups.dimensions
-    groups = work.groups.within(schema.dimension_names, part.box if work.box is None else part.box & work.box)
+    names = work.stored.schema.dimension_names
+    groups = work.groups.within(names, part.box if work.box is None else part.box & work.box)
     states = [State(kept, groups.count) for kept in work.fold.kept]
-    for table, mask in reader.masked_batches(part, work.box, [*dimensions, *attributes]):
-        rows = table.num_rows
-        tile = tile_of(table, attributes, schema)
-        keys = {name: table.column(name).to_numpy() for name in dimensions}
-        alive = ALL_THERE if mask is None else mask.view(np.uint8)
-        work.fold.fold_tile(tile, (rows,), groups.lanes(keys, rows), states, alive)
+    for batch in work.batches(part):
+        lanes = groups.lanes(batch.keys, batch.rows)
+        work.fold.fold_tile(batch.tile, (batch.rows,), lanes, states, batch.alive)
     return PartStates(groups.range, states)
 
 
@@ -97,12 +121,17 @@ def tile_of(table: pa.Table, names: tuple[str, ...], schema: Schema) -> dict[str
     found: dict[str, Array] = {}
     for name in names:
         attribute = schema.attribute(name)
-        column, wanted = table.column(name), arrow_type(attribute.type)
-        values, valid = arrow_to_block(column if column.type == wanted else column.cast(wanted))
+        values, valid = arrow_to_block(_in_own_type(table.column(name), attribute))
         found[name] = values
         if attribute.has_companion:
             found[attribute.companion] = np.ones(len(values), bool) if valid is None else valid
     return found
+
+
+def _in_own_type(column: Any, attribute: Attribute) -> Any:
+    """A stored column as the attribute's type has it."""
+    wanted = arrow_type(attribute.type)
+    return column if column.type == wanted else column.cast(wanted)
 
 
 def _join_parts(whole: list[State], parts: list[PartStates]) -> None:

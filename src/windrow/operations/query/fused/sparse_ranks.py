@@ -18,9 +18,8 @@ from windrow.aggregates.folds import finish_rank
 from windrow.aggregates.windows import Result
 from windrow.execution.executor import Executor, Job
 from windrow.model.schema import Schema
-from windrow.operations.query.fused.folding import ALL_THERE
 from windrow.operations.query.fused.pipeline import output_type
-from windrow.operations.query.fused.sparse_fold import PartTask, SparseFold, tile_of
+from windrow.operations.query.fused.sparse_fold import PartTask, SparseFold
 from windrow.storage.cells import cell_fields
 from windrow.storage.part_writing import GROUP_CELLS
 
@@ -49,17 +48,14 @@ def lay_part(task: PartTask) -> PartValues:
     from windrow.operations.query.fused.lending import lend
 
     work, part = task.work, task.part
-    schema, reader = work.stored.schema, work.stored.snapshot.reader
-    attributes, dimensions, (argument,) = work.attributes, work.groups.dimensions, work.arguments
-    groups = work.groups.within(schema.dimension_names, part.box if work.box is None else part.box & work.box)
+    names, (argument,) = work.stored.schema.dimension_names, work.arguments
+    groups = work.groups.within(names, part.box if work.box is None else part.box & work.box)
     cells, counts = np.zeros(groups.count, np.int64), np.zeros(groups.count, np.int64)
     pieces: list[tuple[Array, Array, Int64Array]] = []
-    for table, mask in reader.masked_batches(part, work.box, [*dimensions, *attributes]):
-        rows = table.num_rows
-        tile = tile_of(table, attributes, schema)
-        keys = {name: table.column(name).to_numpy() for name in dimensions}
-        numbers = groups.number(keys, rows)
-        chosen = work.fold.choose_cells(tile, (rows,), ALL_THERE if mask is None else mask.view(np.uint8))
+    for batch in work.batches(part):
+        rows, tile = batch.rows, batch.tile
+        numbers = groups.number(batch.keys, rows)
+        chosen = work.fold.choose_cells(tile, (rows,), batch.alive)
         values, present = work.fold.values_of(argument, tile, (rows,), chosen)
         count_cells(lend(chosen), numbers, cells)
         count_cells(lend(present), numbers, counts)

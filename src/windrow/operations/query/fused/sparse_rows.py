@@ -21,10 +21,10 @@ from windrow.expressions.nodes import Column, Node
 from windrow.expressions.tiles import condition_obstacle, tile_obstacle, tile_truth, tile_values
 from windrow.model.arrow import arrow_to_block, arrow_type, block_to_arrow
 from windrow.model.box import Box
-from windrow.model.schema import Schema
+from windrow.model.schema import VALID_SUFFIX, Schema
 from windrow.model.types import TYPES
 from windrow.operations.query.blocks import row_bytes, too_large
-from windrow.operations.query.cellwise import COPIES, evaluate_on, needed_columns, plain_types
+from windrow.operations.query.cellwise import COPIES, evaluate_on, needed_columns, number_types, plain_types
 from windrow.operations.query.fused.pipeline import Pipeline, pipeline_of
 from windrow.operations.query.scans import StoredCells
 from windrow.storage.cells import CellKeys, cell_fields, coordinates, from_stored, in_stored_order
@@ -59,7 +59,7 @@ class SparseRows:
     @cached_property
     def conditions(self) -> tuple[tuple[Node, Keys], ...]:
         """What rows have to meet, and the columns of tiles that can tell."""
-        types = plain_types(self.stored.schema)
+        types = number_types(self.stored.schema)
         nodes = self.pipeline.conditions
         return tuple((node, None if condition_obstacle(node, types) else _keys(node)) for node in nodes)
 
@@ -163,7 +163,12 @@ def _filtered(table: pa.Table, mask: Array | None) -> pa.Table:
 
 
 def _tile(keys: Sequence[str], table: pa.Table) -> dict[str, Array]:
-    return {key: arrow_to_block(table.column(key))[0] for key in keys}
+    found: dict[str, Array] = {}
+    for key in keys:
+        found[key], valid = arrow_to_block(table.column(key))
+        if valid is not None:
+            found[key + VALID_SUFFIX] = valid
+    return found
 
 
 def _keys(node: Node) -> tuple[str, ...]:
