@@ -19,7 +19,7 @@ from operations import test_sparse_paths as sparse_paths
 from operations import test_sparse_rows as sparse_rows
 from operations.test_dense_paths import FOLDED, NAMES, RANKED, Problem, answer
 from operations.totals_oracle import agrees, compute, group_cells
-from windrow.storage import parts
+from windrow.storage import part_writing
 
 pytestmark = pytest.mark.spark
 
@@ -41,8 +41,8 @@ def databases(tmp_path_factory: pytest.TempPathFactory, spark_session: Any) -> I
 @pytest.fixture(autouse=True)
 def _small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     """Several row groups and parts of a few cells, as they are written in this process."""
-    monkeypatch.setattr(parts, "GROUP_CELLS", 4)
-    monkeypatch.setattr(parts, "PART_BYTES", 2000)
+    monkeypatch.setattr(part_writing, "GROUP_CELLS", 4)
+    monkeypatch.setattr(part_writing, "PART_BYTES", 2000)
 
 
 QUESTIONS: dict[str, Any] = {

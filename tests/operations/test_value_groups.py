@@ -18,7 +18,7 @@ from operations.test_label_groups import AGGREGATES, expected, part_of
 from operations.test_queries import Cell, same
 from windrow.operations.query import sparse_run
 from windrow.plan.grouping import values as value_groups
-from windrow.storage import parts
+from windrow.storage import part_writing
 
 MOMENTS = [
     datetime.datetime(1969, 12, 31, 23, 59, 59, 7),
@@ -161,7 +161,7 @@ def check(database: Any, problem: dict[str, Any]) -> None:
 def test_groups_equal_those_of_the_cells(local: Any, problem: dict[str, Any]) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sparse_run, "SMALLEST_TASK", 3)
-        patch.setattr(parts, "GROUP_CELLS", 4)
+        patch.setattr(part_writing, "GROUP_CELLS", 4)
         patch.setattr(value_groups, "FEW", problem["few"])
         check(local, problem)
 

@@ -1,55 +1,12 @@
-"""Problems of placement from plain lists and at random, and the objective counted one by one."""
+"""Random problems of placement, and the objective counted one by one."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
-
 import numpy as np
-import numpy.typing as npt
 from hypothesis import strategies as st
 
 from windrow.placement import NOWHERE, Plan, Problem, Rates
-from windrow.placement.problem import Chunks, Pairs, ViewChunks
-
-
-def make_chunks(sizes: npt.ArrayLike, homes: npt.ArrayLike, assigned: npt.ArrayLike, keys: Any = None) -> Chunks:
-    """Chunks from plain lists; without keys, each is a chunk of its own."""
-    size = _floats(sizes)
-    key = np.arange(len(size)) if keys is None else keys
-    return Chunks(_longs(key), size, _nodes(homes), _nodes(assigned))
-
-
-def make_views(sizes: npt.ArrayLike, homes: npt.ArrayLike, assigned: npt.ArrayLike, most: Any = None) -> ViewChunks:
-    """View chunks from plain lists; without ``most``, partial states grow without bound."""
-    size = _floats(sizes)
-    limit = np.full(len(size), np.inf) if most is None else most
-    return ViewChunks(_longs(np.arange(len(size))), size, _floats(limit), _nodes(homes), _nodes(assigned))
-
-
-def make_pairs(pairs: Sequence[tuple[int, int, dict[int, float]]]) -> Pairs:
-    """Pairs from (left, right, bytes of partial state by view chunk)."""
-    states = [(view, size) for _, _, of_pair in pairs for view, size in of_pair.items()]
-    starts = np.cumsum([0, *(len(of_pair) for _, _, of_pair in pairs)])
-    return Pairs(
-        _nodes([left for left, _, _ in pairs]),
-        _nodes([right for _, right, _ in pairs]),
-        _longs(starts),
-        _nodes([view for view, _ in states]),
-        _floats([size for _, size in states]),
-    )
-
-
-def _floats(values: npt.ArrayLike) -> npt.NDArray[np.float64]:
-    return np.ascontiguousarray(values, np.float64)
-
-
-def _nodes(values: npt.ArrayLike) -> npt.NDArray[np.int32]:
-    return np.ascontiguousarray(values, np.int32)
-
-
-def _longs(values: npt.ArrayLike) -> npt.NDArray[np.int64]:
-    return np.ascontiguousarray(values, np.int64)
+from windrow.placement.problem import make_chunks, make_pairs, make_views
 
 
 @st.composite

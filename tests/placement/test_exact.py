@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from placement.problems import make_chunks, make_pairs, make_views, problems
+from placement.problems import problems
 from windrow.errors import DataError, MachineError
 from windrow.placement import Options, Plan, Problem, evaluate, lower_bound, plan_batch
 from windrow.placement.exact import solve_exactly
-from windrow.placement.problem import NOWHERE
+from windrow.placement.problem import NOWHERE, make_chunks, make_pairs, make_views
 
 FEW = settings(max_examples=12, deadline=None)
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from placement.problems import make_chunks, make_pairs, make_views
 from windrow.kernels.placement.batch import make_lists
 from windrow.kernels.placement.homes import follow_views
 from windrow.placement import NOWHERE, Plan, Problem, charge_senders, evaluate
+from windrow.placement.problem import make_chunks, make_pairs, make_views
 from windrow.placement.stages import plan_joins, plan_views, unpaired_homes
 
 X, Y, Z = 0, 1, 2

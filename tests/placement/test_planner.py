@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from placement.problems import count_objective, make_chunks, make_pairs, make_views, plans, problems
+from placement.problems import count_objective, plans, problems
 from windrow.errors import DataError, UnknownNameError
 from windrow.placement import STRATEGIES, Options, Plan, Problem, charge_both, evaluate, lower_bound, plan_batch
 from windrow.placement.homes import keep_near_views, keep_where_joined, remember, weigh
 from windrow.placement.improvement import Effort, Improvement, improve
-from windrow.placement.problem import NOWHERE, charge_receivers, charge_senders
+from windrow.placement.problem import NOWHERE, charge_receivers, charge_senders, make_chunks, make_pairs, make_views
 from windrow.placement.stages import plan_baseline, plan_joins, plan_views, unpaired_homes
 
 EASY = settings(max_examples=40, deadline=None)
