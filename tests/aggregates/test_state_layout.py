@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from windrow.aggregates.aggregate import Aggregate
+from windrow.aggregates.columns import PLACES, Column
 from windrow.aggregates.parts import evaluate_groups
 from windrow.aggregates.registry import DEFINITIONS
 from windrow.aggregates.states.layout import Layout, state_layout
@@ -19,7 +20,6 @@ from windrow.aggregates.states.rule import Rows, State, fold_groups
 from windrow.aggregates.states.sums import PARTS as SUMMED
 from windrow.aggregates.states.sums import SumRule
 from windrow.aggregates.states.units import PATCHED
-from windrow.aggregates.windows import PLACES, Column
 from windrow.errors import DataError
 from windrow.model.types import TYPES, DataType
 

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from windrow.aggregates.aggregate import Aggregate
 from windrow.aggregates.bands import BandNeighbours
+from windrow.aggregates.columns import PLACES, Column
 from windrow.aggregates.states.layout import Layout, state_layout
 from windrow.aggregates.states.rule import State
 from windrow.aggregates.states.runs import Runs
-from windrow.aggregates.windows import PLACES, Column
 from windrow.errors import DataError
 from windrow.kernels.sparse.places import Bands
 from windrow.model.types import TYPES

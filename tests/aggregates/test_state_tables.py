@@ -8,12 +8,12 @@ import pytest
 
 import windrow as wr
 from windrow.aggregates.aggregate import Aggregate
+from windrow.aggregates.columns import PLACES, Column
 from windrow.aggregates.registry import DEFINITIONS
 from windrow.aggregates.states.layout import PAIRS, ROWS, Layout, state_layout
 from windrow.aggregates.states.rule import State
 from windrow.aggregates.states.units import PATCHED, RECOMPUTED
 from windrow.aggregates.states.user import UserRule
-from windrow.aggregates.windows import PLACES, Column
 from windrow.errors import DataError
 from windrow.model.types import TYPES
 

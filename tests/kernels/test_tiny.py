@@ -24,7 +24,8 @@ import sys
 import numpy as np
 from windrow.aggregates.aggregate import Aggregate
 from windrow.aggregates.registry import DEFINITIONS
-from windrow.aggregates.windows import Column, Evaluation
+from windrow.aggregates.columns import Column
+from windrow.aggregates.windows import Evaluation
 from windrow.kernels.contract.sweeps import Sweep
 
 values = np.arange(9.0).reshape(3, 3)

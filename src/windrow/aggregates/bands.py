@@ -9,9 +9,9 @@ from functools import cached_property
 import numpy as np
 
 from windrow.aggregates.aggregate import Aggregate
+from windrow.aggregates.columns import Column, Result
 from windrow.aggregates.definition import Int64Array, Mask
 from windrow.aggregates.sparse_windows import REDUCED, CellEvaluation
-from windrow.aggregates.windows import Column, Result
 from windrow.kernels.contract.listing import AT_ONCE, in_shares
 from windrow.kernels.contract.outcomes import Outcome
 from windrow.kernels.contract.sweeps import VariableSweep

@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterable, Mapping
 import numpy as np
 
 from windrow.aggregates.aggregate import Aggregate
+from windrow.aggregates.columns import Column, Result
 from windrow.aggregates.parts import join_parts
-from windrow.aggregates.windows import Column, Result
 from windrow.kernels.contract.outcomes import NO_VALUES, Outcome
 from windrow.model.types import TYPES, DataType
 

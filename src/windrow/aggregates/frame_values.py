@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from windrow.aggregates.windows import Column
+from windrow.aggregates.columns import Column
 from windrow.errors import DataError
 from windrow.model.types import TYPES, DataType, data_type_of
 

@@ -11,9 +11,10 @@ import numpy as np
 import numpy.typing as npt
 
 from windrow.aggregates.aggregate import Aggregate
+from windrow.aggregates.columns import Column
 from windrow.aggregates.definition import Compose, Definition, Float64Array
 from windrow.aggregates.frame_values import MISSING, NANS, Coded, FrameValues, decimals, frame_values
-from windrow.aggregates.windows import COUNT, USER, Column, refuse_strategy
+from windrow.aggregates.windows import COUNT, USER, refuse_strategy
 from windrow.errors import DataError, SchemaError
 from windrow.kernels.choose import AUTO, check_strategy
 from windrow.kernels.contract.listing import in_shares

@@ -12,8 +12,9 @@ from functools import cached_property
 import numpy as np
 
 from windrow.aggregates.aggregate import Aggregate
+from windrow.aggregates.columns import Column, Result
 from windrow.aggregates.definition import Array, Float64Array, Int64Array, Mask
-from windrow.aggregates.windows import Column, Evaluation, Result
+from windrow.aggregates.windows import Evaluation
 from windrow.kernels.contract.sweeps import VariableSweep
 
 COUNTS = ("count", "pairs")

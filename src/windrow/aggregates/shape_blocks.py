@@ -18,8 +18,9 @@ import numpy as np
 import numpy.typing as npt
 
 from windrow.aggregates.aggregate import Aggregate
+from windrow.aggregates.columns import PLACES, Column, Result
 from windrow.aggregates.shapes import ShapeEvaluation
-from windrow.aggregates.windows import PLACES, USER, Column, Result
+from windrow.aggregates.windows import USER
 from windrow.errors import SchemaError
 from windrow.kernels.choose import AUTO
 from windrow.kernels.contract.sweeps import Sweep

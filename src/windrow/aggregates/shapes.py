@@ -8,8 +8,9 @@ from functools import cached_property
 import numpy as np
 
 from windrow.aggregates.aggregate import Aggregate
+from windrow.aggregates.columns import Column, Result
 from windrow.aggregates.definition import Int64Array
-from windrow.aggregates.windows import METHODS, Array, Asked, Column, Evaluation, Mask, Result, refuse_strategy
+from windrow.aggregates.windows import METHODS, Array, Asked, Evaluation, Mask, refuse_strategy
 from windrow.errors import DataError
 from windrow.kernels.choose import AUTO
 from windrow.kernels.contract.listing import in_shares

@@ -11,7 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from windrow.aggregates.aggregate import Aggregate
-from windrow.aggregates.windows import COUNT, Asked, Column, Evaluation, Mask, kernel
+from windrow.aggregates.columns import Column
+from windrow.aggregates.windows import COUNT, Asked, Evaluation, Mask, kernel
 from windrow.kernels.contract.listing import AT_ONCE, in_shares
 from windrow.kernels.contract.outcomes import NO_VALUES, Outcome, prepared
 from windrow.kernels.contract.ranks import RankTable

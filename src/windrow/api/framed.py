@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from windrow.aggregates.aggregate import Aggregate, parse_aggregate
+from windrow.aggregates.columns import Column, Result
 from windrow.aggregates.frames import TAU, Frames, evaluate_frames
-from windrow.aggregates.windows import Column, Result
 from windrow.errors import DataError
 
 Array = npt.NDArray[Any]

@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from windrow.aggregates.aggregate import Aggregate
+from windrow.aggregates.columns import Column
 from windrow.aggregates.shape_blocks import ShapeRequest, evaluate_shape
-from windrow.aggregates.windows import Column
 from windrow.errors import SchemaError
 from windrow.kernels.choose import check_strategy
 from windrow.kernels.shapes.strategies import NAMES

@@ -10,7 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from windrow.aggregates.aggregate import Aggregate, parse_aggregate
-from windrow.aggregates.windows import METHODS, PLACES, Column, Evaluation
+from windrow.aggregates.columns import PLACES, Column
+from windrow.aggregates.windows import METHODS, Evaluation
 from windrow.api.shaped import shape_request, shaped
 from windrow.errors import DataError, SchemaError
 from windrow.kernels.choose import check_strategy, check_sweep

@@ -14,7 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from windrow.aggregates.aggregate import parse_aggregate
-from windrow.aggregates.windows import Column, Evaluation
+from windrow.aggregates.columns import Column
+from windrow.aggregates.windows import Evaluation
 from windrow.bench.report import Measurement
 from windrow.bench.timing import duration
 from windrow.bench.windows_race import Contender, Pace, Result, processor_seconds, race

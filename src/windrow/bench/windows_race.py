@@ -17,7 +17,8 @@ import numpy as np
 import numpy.typing as npt
 
 from windrow.aggregates.aggregate import parse_aggregate
-from windrow.aggregates.windows import Column, Evaluation
+from windrow.aggregates.columns import Column
+from windrow.aggregates.windows import Evaluation
 from windrow.api.sliding import ANCHORS, sliding
 from windrow.bench.timing import Action
 from windrow.errors import DataError

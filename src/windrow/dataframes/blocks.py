@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from windrow.aggregates.columns import Column
 from windrow.aggregates.frames import FrameEvaluation, Frames
-from windrow.aggregates.windows import Column
 from windrow.dataframes.fractions import fractions_of
 from windrow.dataframes.growing_frames import Growth
 from windrow.dataframes.keys import join_chunks

@@ -18,9 +18,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from windrow.aggregates.aggregate import Aggregate
+from windrow.aggregates.columns import Column as NumericColumn
 from windrow.aggregates.definition import Definition
 from windrow.aggregates.parts import COUNTS, join_parts
-from windrow.aggregates.windows import Column as NumericColumn
 from windrow.dataframes.keys import join_chunks
 from windrow.dataframes.sessions import functions
 from windrow.dataframes.spec import CARRIED, TIMES, BoundFrame, FrameTask, TableAggregate, is_bounded

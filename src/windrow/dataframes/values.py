@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from windrow.aggregates.aggregate import Aggregate
-from windrow.aggregates.windows import Column
+from windrow.aggregates.columns import Column
 from windrow.dataframes.keys import numbers, rescale, unscale
 
 Array = npt.NDArray[Any]

@@ -2,7 +2,7 @@
 
 >>> import numpy as np
 >>> from windrow.aggregates.aggregate import Aggregate
->>> from windrow.aggregates.windows import Column
+>>> from windrow.aggregates.columns import Column
 >>> from windrow.model.types import TYPES
 >>> asked = (("n", Aggregate("count", None)), ("mean", Aggregate("avg", "x")), ("top", Aggregate("max", "x")))
 >>> layout = state_layout(asked, {"x": TYPES["float64"]})
@@ -38,6 +38,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from windrow.aggregates.aggregate import Aggregate
+from windrow.aggregates.columns import Column
 from windrow.aggregates.states.rule import COUNT, AbsentError, Array, Finished, Int64Array, Mask, State
 from windrow.aggregates.states.units import (
     PREFIX,
@@ -49,7 +50,6 @@ from windrow.aggregates.states.units import (
     shared_units,
     state_rule,
 )
-from windrow.aggregates.windows import Column
 from windrow.model.schema import Attribute
 from windrow.model.types import TYPES, DataType
 

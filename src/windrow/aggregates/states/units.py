@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 from windrow.aggregates.aggregate import Aggregate
+from windrow.aggregates.columns import PLACES, Column
 from windrow.aggregates.states.rule import COUNT, Array, Int64Array, Rows, State, StateRule
 from windrow.aggregates.states.sums import CountRule, SumRule, for_types
-from windrow.aggregates.windows import PLACES, Column
 from windrow.model.types import TYPES, DataType
 
 if TYPE_CHECKING:

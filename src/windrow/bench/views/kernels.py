@@ -10,10 +10,10 @@ import numpy.typing as npt
 
 from windrow.aggregates.aggregate import Aggregate, avg, count, median, sum
 from windrow.aggregates.bands import BandNeighbours, evaluate_bands
+from windrow.aggregates.columns import Column
 from windrow.aggregates.states.layout import Layout, state_layout
 from windrow.aggregates.states.rule import State
 from windrow.aggregates.states.runs import Runs
-from windrow.aggregates.windows import Column
 from windrow.bench.joins.memory import PTF_5
 from windrow.bench.joins.ours import space_of
 from windrow.bench.report import Measurement

@@ -11,8 +11,9 @@ import numpy.typing as npt
 
 from windrow.aggregates.aggregate import Aggregate
 from windrow.aggregates.bands import BandNeighbours, evaluate_bands
+from windrow.aggregates.columns import PLACES, Column, Result
 from windrow.aggregates.sparse_windows import CellEvaluation, Neighbours
-from windrow.aggregates.windows import PLACES, Column, Evaluation, Result
+from windrow.aggregates.windows import Evaluation
 from windrow.kernels.contract.sweeps import VariableSweep
 from windrow.model.box import Box
 from windrow.operations.join.pairs import Meeting

@@ -13,8 +13,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from windrow.aggregates.aggregate import Aggregate
+from windrow.aggregates.columns import PLACES, Column, Result
 from windrow.aggregates.parts import can_join, join_parts
-from windrow.aggregates.windows import PLACES, Column, Result
 from windrow.execution.engine import Engine
 from windrow.execution.executor import Executor, Job
 from windrow.expressions.nodes import Column as Name

@@ -11,7 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from windrow.aggregates.windows import Column as Values
+from windrow.aggregates.columns import Column as Values
 from windrow.expressions.evaluate import evaluate
 from windrow.expressions.nodes import Column, Node
 from windrow.kernels.sparse.order import coordinate_order, run_starts

@@ -10,8 +10,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from windrow.aggregates.aggregate import Aggregate
+from windrow.aggregates.columns import Column, Result
 from windrow.aggregates.parts import join_parts
-from windrow.aggregates.windows import Column, Result
 from windrow.errors import DataError
 from windrow.model.arrow import arrow_to_block
 from windrow.model.box import Box

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from windrow.aggregates.windows import Column
+from windrow.aggregates.columns import Column
 from windrow.model.box import Box
 from windrow.plan.grouping.label_parts import LabelPart
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from windrow.aggregates.aggregate import Aggregate
+from windrow.aggregates.columns import Column
 from windrow.aggregates.shape_blocks import ShapeRequest, evaluate_shape
-from windrow.aggregates.windows import Column
 from windrow.errors import SchemaError
 from windrow.kernels.choose import AUTO
 from windrow.model.bound_shape import BoundShape

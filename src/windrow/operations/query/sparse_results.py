@@ -11,8 +11,9 @@ import numpy as np
 import numpy.typing as npt
 
 from windrow.aggregates.aggregate import Aggregate
+from windrow.aggregates.columns import Column, Result
 from windrow.aggregates.sparse_windows import CellEvaluation, CellNeighbours
-from windrow.aggregates.windows import Column, Evaluation, Result
+from windrow.aggregates.windows import Evaluation
 from windrow.kernels.contract.sweeps import VariableSweep
 from windrow.kernels.sparse.order import coordinate_order, run_starts
 from windrow.kernels.sparse.rows import rows_of, windows_at

@@ -9,8 +9,8 @@ import numpy as np
 import pyarrow as pa
 
 from windrow.aggregates.aggregate import Aggregate
+from windrow.aggregates.columns import PLACES, Column, Result
 from windrow.aggregates.sparse_windows import LISTED_AT_ONCE
-from windrow.aggregates.windows import PLACES, Column, Result
 from windrow.kernels.sparse.order import coordinate_order
 from windrow.model.arrow import arrow_to_block
 from windrow.model.box import Box, hull

@@ -16,8 +16,9 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from windrow.aggregates.aggregate import Aggregate
+from windrow.aggregates.columns import PLACES, Column
 from windrow.aggregates.parts import can_join, evaluate_groups, join_parts
-from windrow.aggregates.windows import PLACES, Column, Evaluation
+from windrow.aggregates.windows import Evaluation
 from windrow.errors import MemoryLimitError
 from windrow.execution.engine import Engine
 from windrow.execution.executor import Executor, Job

@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from windrow.aggregates.windows import PLACES, Column, Evaluation, Result
+from windrow.aggregates.columns import PLACES, Column, Result
+from windrow.aggregates.windows import Evaluation
 from windrow.model.box import Box
 from windrow.model.grid import ChunkGrid
 from windrow.model.labels import Labels

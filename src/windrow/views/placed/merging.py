@@ -11,9 +11,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from windrow.aggregates.columns import Result
 from windrow.aggregates.states.layout import ROWS, Layout
 from windrow.aggregates.states.rule import Finished, State
-from windrow.aggregates.windows import Result
 from windrow.execution.nodes import Here
 from windrow.kernels.sparse.matching import found_in, match_cells
 from windrow.model.schema import Schema

@@ -17,10 +17,10 @@ import pyarrow as pa
 
 from windrow.aggregates.aggregate import Aggregate
 from windrow.aggregates.bands import BandNeighbours
+from windrow.aggregates.columns import PLACES, Column
 from windrow.aggregates.states.layout import ROWS, Layout, state_layout
 from windrow.aggregates.states.rule import State
 from windrow.aggregates.states.runs import Runs
-from windrow.aggregates.windows import PLACES, Column
 from windrow.execution.engine import Engine
 from windrow.execution.executor import Job
 from windrow.expressions.nodes import Column as Name

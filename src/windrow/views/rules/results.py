@@ -9,9 +9,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from windrow.aggregates.columns import Result
 from windrow.aggregates.states.layout import Layout
 from windrow.aggregates.states.rule import Finished, State
-from windrow.aggregates.windows import Result
 from windrow.model.schema import Schema
 from windrow.storage.cells import cell_fields
 from windrow.views.rules.guard import Guard

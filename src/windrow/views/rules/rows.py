@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from windrow.aggregates.columns import Column
 from windrow.aggregates.states.layout import PAIRS, Layout
 from windrow.aggregates.states.rule import State
 from windrow.aggregates.states.runs import Runs
-from windrow.aggregates.windows import Column
 from windrow.kernels.sparse.order import coordinate_order, run_starts
 
 Int64Array = npt.NDArray[np.int64]

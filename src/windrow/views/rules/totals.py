@@ -9,9 +9,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from windrow.aggregates.columns import PLACES, Column
 from windrow.aggregates.states.layout import Layout, state_layout
 from windrow.aggregates.states.rule import State
-from windrow.aggregates.windows import PLACES, Column
 from windrow.execution.engine import Engine
 from windrow.kernels.sparse.matching import match_cells
 from windrow.model.arrow import arrow_to_block

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from windrow.aggregates.columns import Result
 from windrow.aggregates.folds import finish_fold
-from windrow.aggregates.windows import Result
 from windrow.execution.executor import Executor, Job
 from windrow.kernels.contract.outcomes import Outcome
 from windrow.model.types import DataType

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from windrow.aggregates.columns import Result
 from windrow.aggregates.folds import finish_rank
-from windrow.aggregates.windows import Result
 from windrow.execution.executor import Executor, Job
 from windrow.expressions.nodes import Column
 from windrow.kernels.folds.select import select_rows

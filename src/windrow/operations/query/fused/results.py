@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from windrow.aggregates.windows import Result
+from windrow.aggregates.columns import Result
 from windrow.kernels.sparse.order import coordinate_order
 from windrow.model.arrow import block_to_arrow
 from windrow.model.schema import Schema

@@ -14,8 +14,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from windrow.aggregates.columns import Result
 from windrow.aggregates.folds import finish_rank
-from windrow.aggregates.windows import Result
 from windrow.execution.executor import Executor, Job
 from windrow.model.schema import Schema
 from windrow.operations.query.fused.pipeline import output_type
