@@ -248,7 +248,6 @@ def _mutual_groups(make: Maker) -> Step:
 
 def _growing_join(make: Maker) -> Step:
     """A sparse array that grows, with itself or with one that does not."""
-    # Groups alone: views of the pairs themselves are refused where a dimension grows, which is a fault to be mended.
     left, right = make.one_of([(GROWING, GROWING), (GROWING, GROWING), (GROWING, "S"), ("S", GROWING)])
     text, shape = make.shape(DIMENSIONS[right])
     mapping = None
@@ -258,6 +257,8 @@ def _growing_join(make: Maker) -> Step:
     nearest = make.one_of([None, None, Nearest(1), Nearest(mutual=True)])
     kind = "inner" if nearest is not None and nearest.mutual else _kind_of(make)
     partner = Partnered(Scan(right), shape, text, mapping, condition, kind, nearest)
+    if kind == "inner" and make.random.random() < 0.25:
+        return Coupled(Scan(left), (partner,), columns={"f": EXPRESSIONS["product"], "g": EXPRESSIONS["x"]})
     names = DIMENSIONS[left]
     return Coupled(Scan(left), (partner,), make.one_of([names, names, names[:1], ()]), make.taken("S"))
 
@@ -293,11 +294,12 @@ def _sky_join(make: Maker) -> Step:
 
 def _sky_nearest(make: Maker) -> Step:
     """Cross-matches of two catalogues."""
-    # Groups alone, as in _growing_join: the numbers of points in a cell grow.
     left, right = make.one_of([("G", "H"), ("H", "G")])
     text, shape = _sky(make)
     nearest = make.one_of([Nearest(1), Nearest(2), Nearest(mutual=True), Nearest(mutual=True)])
     partner = Partnered(Scan(right), shape, text, nearest=nearest)
+    if make.random.random() < 0.25:
+        return Coupled(Scan(left), (partner,), columns={"f": EXPRESSIONS["product"], "g": EXPRESSIONS["x"]})
     return Coupled(Scan(left), (partner,), _sky_groups(make, left), make.taken("S"))
 
 
