@@ -85,3 +85,15 @@ def test_a_chunk_that_was_taken_is_not_asked_for_again(monkeypatch: pytest.Monke
 class _Nowhere:
     def place(self, variable: str, stored: Any) -> Any:
         return None
+
+
+def test_what_one_thread_forgets_another_may_still_take(local: Any) -> None:
+    """After a failure a slower thread goes on until it is ended: the failure is told, not that chunks are gone."""
+    array = local.create("A", "<v: int64> [i=0:8191:1024]")
+    values = np.arange(8192)
+    array.write({"v": values})
+    requests = array._snapshot().requests(["v"], [(place,) for place in range(8)])
+    requests.ask(0, 8)
+    requests.forget()
+    taken = requests.take(5, chunks.ChunkBuffers())["v"]
+    assert np.array_equal(taken, values[5 * 1024 : 6 * 1024])

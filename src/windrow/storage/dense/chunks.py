@@ -88,14 +88,15 @@ class ChunkRequests:
             for place in range(max(start, 0), min(stop, len(self._sequence))):
                 if not self._asked[place]:
                     self._asked[place] = 1
-                    key = self._sequence[place]
-                    self._waiting[place] = [_get(stored, key) for stored in self._stored.values()]
+                    self._waiting[place] = self._get(place)
 
     def take(self, place: int, destinations: Destinations) -> dict[str, Array]:
         """The values of the chunk at a place, decoded to where they should go."""
         self.ask(place, place + 1)
         with self._lock:
-            waiting = self._waiting.pop(place)
+            waiting = self._waiting.pop(place, None)
+        if waiting is None:  # forgotten after the failure of another thread, which is what is to be told
+            waiting = self._get(place)
         found = {}
         for (variable, stored), answer in zip(self._stored.items(), waiting, strict=True):
             try:
@@ -105,6 +106,9 @@ class ChunkRequests:
             except Exception as error:
                 raise self._damage(variable, self._sequence[place], error) from error
         return found
+
+    def _get(self, place: int) -> list[Future[Any]]:
+        return [_get(stored, self._sequence[place]) for stored in self._stored.values()]
 
     def forget(self) -> None:
         """Drop what nobody will take, after a failure."""
