@@ -62,13 +62,13 @@ def test_a_missing_package_is_named(package: str, monkeypatch: pytest.MonkeyPatc
 
 
 def test_register() -> None:
-    fits = FileFormat("fits", (".fits",), open_grid=import_lazily("windrow.formats.nowhere", "open_grid"))
-    register(fits)
-    register(fits)
-    assert format_of("a.fits") is fits
-    assert list(formats()) == ["netcdf", "zarr", "parquet", "csv", "fits"]
+    bufr = FileFormat("bufr", (".bufr",), open_grid=import_lazily("windrow.formats.nowhere", "open_grid"))
+    register(bufr)
+    register(bufr)
+    assert format_of("a.bufr") is bufr
+    assert list(formats()) == ["netcdf", "grib", "zarr", "parquet", "csv", "fits", "bufr"]
     with pytest.raises(FileFormatError, match="already registered"):
-        register(FileFormat("fits", (".fit",)))
+        register(FileFormat("bufr", (".bfr",)))
     with pytest.raises(FileFormatError, match=r"\.nc of netcdf"):
         register(FileFormat("other", (".nc",)))
 

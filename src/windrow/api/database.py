@@ -215,7 +215,7 @@ class Database:
         return collect_garbage(self.warehouse, self.lock_timeout, versions_read, keep_versions, older_than, drop_pins)
 
     def import_file(self, path: Any, into: str, **options: Any) -> Any:
-        """Read a file (NetCDF, Zarr, Parquet, CSV) into an array, which is created if it is not there."""
+        """Read a file (NetCDF, GRIB, Zarr, Parquet, CSV, FITS) into an array, which is created if it is not there."""
         from windrow.api.transfer import import_file
 
         return import_file(self, path, into, **options)

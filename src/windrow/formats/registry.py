@@ -110,6 +110,8 @@ class FileFormat:
     open_table: OpenTable | None = None
     write_grid: WriteGrid | None = None
     write_table: WriteTable | None = None
+    begins: tuple[bytes, ...] = ()
+    """What its files begin with, by which one without a known suffix is recognised."""
 
 
 def import_lazily(
@@ -133,10 +135,21 @@ def import_lazily(
     return call
 
 
-def _declare(name: str, suffixes: tuple[str, ...], functions: Sequence[str], needs: Sequence[str] = ()) -> FileFormat:
-    install = f"windrow[{name}]" if name == "netcdf" else "windrow"
+_EXTRAS = ("netcdf", "grib", "fits")
+"""Formats whose packages are installed on demand, by extras of the same names."""
+
+
+def _declare(
+    name: str,
+    suffixes: tuple[str, ...],
+    functions: Sequence[str],
+    needs: Sequence[str] = (),
+    begins: tuple[bytes, ...] = (),
+) -> FileFormat:
+    install = f"windrow[{name}]" if name in _EXTRAS else "windrow"
     module = f"windrow.formats.{name}"
-    return FileFormat(name, suffixes, **{f: import_lazily(module, f, needs, install) for f in functions})
+    lazy = {function: import_lazily(module, function, needs, install) for function in functions}
+    return FileFormat(name, suffixes, **lazy, begins=begins)
 
 
 _GRID = ("open_grid", "write_grid")
@@ -144,10 +157,24 @@ _TABLE = ("open_table", "write_table", "write_grid")
 _FORMATS: dict[str, FileFormat] = {
     entry.name: entry
     for entry in (
-        _declare("netcdf", (".nc", ".nc4", ".cdf", ".netcdf"), _GRID, ("xarray", "h5py", "h5netcdf")),
+        _declare(
+            "netcdf",
+            (".nc", ".nc4", ".cdf", ".netcdf"),
+            _GRID,
+            ("xarray", "h5py", "h5netcdf"),
+            (b"\x89HDF\r\n\x1a\n", b"CDF\x01", b"CDF\x02", b"CDF\x05"),
+        ),
+        _declare(
+            "grib",
+            (".grib", ".grib1", ".grib2", ".grb", ".grb2", ".gb2"),
+            ("open_grid",),
+            ("xarray", "eccodes", "cfgrib"),
+            (b"GRIB",),
+        ),
         _declare("zarr", (".zarr",), _GRID, ("xarray", "zarr")),
-        _declare("parquet", (".parquet", ".pq"), _TABLE, ("pyarrow",)),
+        _declare("parquet", (".parquet", ".pq"), _TABLE, ("pyarrow",), (b"PAR1",)),
         _declare("csv", (".csv", ".csv.gz", ".tsv", ".tsv.gz"), _TABLE, ("pyarrow",)),
+        _declare("fits", (".fits", ".fit", ".fits.gz"), ("open_table", "write_table"), ("astropy",), (b"SIMPLE  =",)),
     )
 }
 
@@ -179,7 +206,7 @@ def formats() -> Mapping[str, FileFormat]:
 
 
 def format_of(path: Paths, name: str | None = None) -> FileFormat:
-    """The format called ``name``, or the one that the path's suffix or a directory's content tells."""
+    """The format called ``name``, or the one that the path's suffix, a directory's content or a file's start tells."""
     if name is not None:
         found = _FORMATS.get(name.lower()) or formats().get(name.lower())
         if found is None:
@@ -208,7 +235,16 @@ def _by_suffix(text: str, known: Mapping[str, FileFormat]) -> FileFormat | None:
 
 def _by_content(path: Path) -> FileFormat | None:
     if not path.is_dir():
-        return None
+        return _by_start(path)
     if any((path / marker).exists() for marker in ("zarr.json", ".zgroup", ".zmetadata")):
         return _FORMATS["zarr"]
     return _FORMATS["parquet"] if any(path.rglob("*.parquet")) else None
+
+
+def _by_start(path: Path) -> FileFormat | None:
+    try:
+        with path.open("rb") as file:
+            start = file.read(16)
+    except OSError:  # also of a pattern, or of what is not there: whoever opens it says so
+        return None
+    return next((entry for entry in _FORMATS.values() if any(start.startswith(mark) for mark in entry.begins)), None)

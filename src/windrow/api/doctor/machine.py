@@ -27,7 +27,12 @@ from windrow.execution.progress import progress_reporter
 LITTLE_MEMORY = 2 * 10**9
 LITTLE_DISK = 2 * 10**9
 NO_DISK = 100 * 10**6
-EXTRAS = {"netcdf": "reads and writes NetCDF", "plot": "draws maps and curves"}
+EXTRAS = {
+    "netcdf": "reads and writes NetCDF",
+    "grib": "reads GRIB",
+    "fits": "reads and writes FITS tables",
+    "plot": "draws maps and curves",
+}
 
 
 def check_java() -> Iterator[Finding]:

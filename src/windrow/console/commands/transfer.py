@@ -37,7 +37,7 @@ _FORMAT = "The files' format, if their suffix does not say: netcdf, zarr, parque
 def import_files(
     settings: Settings, /, files: tuple[str, ...], into: str | None, engine: EngineName, **options: Any
 ) -> None:
-    """Read NetCDF, Zarr, Parquet or CSV files into an array."""
+    """Read NetCDF, GRIB, Zarr, Parquet, CSV or FITS files into an array."""
     from windrow.api.transfer import array_name, found_files
 
     # Before a warehouse is opened: a mistyped file must not leave an empty one behind.
