@@ -73,10 +73,36 @@ def test_values_that_repeat_often_enough_get_a_dictionary(
     assert PartReader("S@1", str(tmp_path), SCHEMA).read(part)["v"].to_pylist() == values.tolist()
 
 
-def test_pages_are_compressed_by_lz4(tmp_path: Path) -> None:
-    (part,) = write(tmp_path, stored(0, 5_000))
+@pytest.mark.parametrize(
+    ("values", "compression"),
+    [
+        (np.arange(5_000), "LZ4"),
+        (np.random.default_rng(2).integers(-(2**62), 2**62, 5_000), "UNCOMPRESSED"),
+        (np.random.default_rng(2).integers(0, 10, 5_000), "LZ4"),
+        (np.full(3, 7), "LZ4"),
+    ],
+    ids=["compressible", "random", "by dictionary", "few"],
+)
+def test_what_lz4_makes_no_smaller_is_stored_as_it_is(tmp_path: Path, values: np.ndarray, compression: str) -> None:
+    x = np.arange(len(values))
+    (part,) = write(tmp_path, to_stored(pa.table({"x": x, "v": values}), x // 1000, SCHEMA))
     group = pq.ParquetFile(tmp_path / part.path).metadata.row_group(0)
-    assert {group.column(number).compression for number in range(group.num_columns)} == {"LZ4"}
+    assert [group.column(number).compression for number in range(group.num_columns)] == ["LZ4", "LZ4", compression]
+    assert PartReader("S@1", str(tmp_path), SCHEMA).read(part)["v"].to_pylist() == values.tolist()
+
+
+def test_row_groups_that_follow_one_another_are_decoded_together(tmp_path: Path) -> None:
+    (part,) = write(tmp_path, stored(0, 400_000))
+    reader = PartReader("S@1", str(tmp_path), SCHEMA)
+    groups = pq.ParquetFile(tmp_path / part.path).metadata.num_row_groups
+    found = list(reader.masked_batches(part, None, ["x"]))
+    assert 1 < len(found) < groups
+    assert np.array_equal(np.concatenate([table["x"].to_numpy() for table, _ in found]), np.arange(400_000))
+    box = Box((399_000,), (399_005,))
+    (one,) = reader.masked_batches(part, box, ["x"])
+    assert one[0].num_rows <= GROUP_CELLS
+    assert one[1] is not None
+    assert one[0]["x"].to_numpy()[one[1]].tolist() == list(range(399_000, 399_006))
 
 
 @pytest.mark.parametrize("compression", ["zstd", "snappy", "none"])
@@ -183,6 +209,8 @@ def test_a_damaged_page_is_found_and_named(tmp_path: Path) -> None:
     low = metadata.row_group(group).column(0).statistics.min
     with pytest.raises(CorruptionError, match=rf"S@1: chunks \({low},\)"):
         read(tmp_path, part)
+    with pytest.raises(CorruptionError, match=rf"S@1: chunks \({low},\)"):  # also where several are decoded together
+        list(PartReader("S@1", str(tmp_path), SCHEMA).masked_batches(part, None, ["v"]))
     assert read(tmp_path, part, Box((0,), (5,))) == [0, 1, 2, 3, 4, 5]  # other row groups are whole
 
 

@@ -1,8 +1,8 @@
-"""How the columns of parts are encoded: keys as differences, values that repeat by a dictionary, and LZ4 over all."""
+"""How columns of parts are encoded: keys as differences, values that repeat by a dictionary, LZ4 where that pays."""
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -19,21 +19,52 @@ SAMPLED, FEWEST_SAMPLED = 512, 64
 WORTHWHILE = 0.75
 """A dictionary is made where values and their places in it take at most so much of what the values take alone."""
 
+COMPRESSED_SAMPLE = 65_536
+"""Bytes of a column that are compressed to see what that gains."""
 
-def part_options(schema: Schema, varied: Collection[str] = ()) -> dict[str, Any]:
-    """How parts are encoded; benchmarks give the same to their peers. ``varied`` are attributes of few equal values."""
-    return {
-        # Values that were measured hardly get smaller by any compression; this one takes the least time to undo.
-        "compression": "lz4",
-        "use_dictionary": [name for name in schema.attribute_names if name not in varied] or False,
-        # Keys rise slowly: as differences they take a quarter less, and are both written and read faster.
-        "column_encoding": dict.fromkeys((CHUNK_COLUMN, *schema.dimension_names), "DELTA_BINARY_PACKED"),
-        "dictionary_pagesize_limit": DICTIONARY_BYTES,
-        "write_page_checksum": True,
-    }
+COMPRESSIBLE = 0.95
+"""A column is compressed where that leaves at most so much of it: to undo what gains nothing still takes a copy."""
 
 
-def varied_attributes(group: pa.Table, schema: Schema) -> list[str]:
+@dataclass(frozen=True)
+class PartEncoding:
+    """What the values of a part's first cells say of how its attributes are best stored."""
+
+    varied: frozenset[str] = frozenset()
+    """Attributes of few equal values, which no dictionary makes smaller."""
+    incompressible: frozenset[str] = frozenset()
+    """Those among them that compression does not make smaller either: measured floats, for the most part."""
+
+    @classmethod
+    def of_cells(cls, group: pa.Table, schema: Schema) -> PartEncoding:
+        """The encoding that suits some cells in stored order."""
+        varied = _varied_attributes(group, schema)
+        return cls(frozenset(varied), frozenset(name for name in varied if not _is_compressible(group.column(name))))
+
+    def options(self, schema: Schema) -> dict[str, Any]:
+        """What Parquet's writer is told; benchmarks give the same to their peers."""
+        keys = (CHUNK_COLUMN, *schema.dimension_names)
+        names = (*keys, *schema.attribute_names)
+        return {
+            # Of all compressions this one takes the least time to undo.
+            "compression": {name: "none" if name in self.incompressible else "lz4" for name in names},
+            "use_dictionary": [name for name in schema.attribute_names if name not in self.varied] or False,
+            # Keys rise slowly: as differences they take a quarter less, and are both written and read faster.
+            "column_encoding": dict.fromkeys(keys, "DELTA_BINARY_PACKED"),
+            "dictionary_pagesize_limit": DICTIONARY_BYTES,
+            "write_page_checksum": True,
+        }
+
+
+def _is_compressible(column: pa.ChunkedArray) -> bool:
+    """Whether the first values of a column take less room compressed."""
+    some = column.slice(0, max(1, COMPRESSED_SAMPLE // column.type.byte_width)).combine_chunks()
+    values = np.ascontiguousarray(some.drop_null().to_numpy(zero_copy_only=False))
+    compressed = pa.Codec("lz4_raw").compress(pa.py_buffer(values))
+    return bool(compressed.size <= COMPRESSIBLE * values.nbytes)
+
+
+def _varied_attributes(group: pa.Table, schema: Schema) -> list[str]:
     """Numbers that hardly repeat, by some of them: a dictionary of such takes longer to write, to read and to store."""
     found = []
     for attribute in schema.attributes:

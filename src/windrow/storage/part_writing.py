@@ -18,7 +18,7 @@ from windrow.model.schema import CHUNK_COLUMN, Schema
 from windrow.storage.cells import coordinates, stored_fields
 from windrow.storage.checksums import footer_checksum
 from windrow.storage.chunks.index import share_bytes
-from windrow.storage.encoding import part_options, varied_attributes
+from windrow.storage.encoding import PartEncoding
 from windrow.storage.failures import store_failures
 from windrow.storage.records import ChunkStatistics, Part
 
@@ -126,7 +126,8 @@ class _OpenPart:
 
         path = f"part-{uuid.uuid4().hex}.parquet"
         sink = pa.OSFile(os.path.join(directory, path), "wb")
-        writer = pq.ParquetWriter(sink, stored_fields(schema), **part_options(schema, varied_attributes(first, schema)))
+        options = PartEncoding.of_cells(first, schema).options(schema)
+        writer = pq.ParquetWriter(sink, stored_fields(schema), **options)
         return cls(directory, path, schema, sink, writer)
 
     def write(self, group: pa.Table) -> None:

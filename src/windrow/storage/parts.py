@@ -27,6 +27,9 @@ from windrow.storage.records import Int64Array, Part
 
 _FEW_CHUNKS = 10_000
 
+MASKED_CELLS = 262_144
+"""Cells that are decoded together for kernels: what each call costs then hardly counts, and they stay in the cache."""
+
 
 @dataclass(frozen=True)
 class PartReader:
@@ -104,7 +107,8 @@ class PartReader:
     def masked_batches(
         self, part: Part, box: Box | None, columns: Sequence[str]
     ) -> Iterator[tuple[pa.Table, npt.NDArray[np.bool_] | None]]:
-        """Row groups that may hold cells in ``box``, as stored, and which rows are live cells of it; None: all are.
+        """Row groups that may hold cells in ``box``, several together, as stored, and which rows are live cells of it;
+        None: all are.
 
         Coordinates are read where they are asked for, and of parts that lie across a border of the box.
         """
@@ -112,7 +116,7 @@ class PartReader:
         whole = box is None or part.box in box
         groups = None if whole or box is None else functools.partial(self._groups_touching, box, None)
         needed = list(columns if whole else dict.fromkeys([*columns, *self.schema.dimension_names]))
-        for table, start in self._row_groups(part, groups, needed or [CHUNK_COLUMN]):
+        for table, start in self._row_groups(part, groups, needed or [CHUNK_COLUMN], MASKED_CELLS):
             mask = None if whole else _mask_of_box(table, self.schema, box)
             gone = dead[slice(*np.searchsorted(dead, (start, start + table.num_rows)))] if len(dead) else dead
             if len(gone):
@@ -150,9 +154,12 @@ class PartReader:
         return footer.groups_touching(box, self._chunks_touching(box) if chunks is None else chunks)
 
     def _row_groups(
-        self, part: Part, choose: Callable[[Footer], Sequence[int]] | None, names: list[str]
+        self, part: Part, choose: Callable[[Footer], Sequence[int]] | None, names: list[str], cells: int = 1
     ) -> Iterator[tuple[pa.Table, int]]:
-        """The chosen row groups of a part, each with the number of its first row."""
+        """The chosen row groups of a part, each with the number of its first row.
+
+        Those that follow one another come together, until they have so many cells.
+        """
         import pyarrow.parquet as pq
 
         group = -1
@@ -167,10 +174,16 @@ class PartReader:
             options = {"metadata": footer.metadata, "page_checksum_verification": not known}
             # What is mapped into memory is there already: fetching it before it is needed would copy it.
             with pq.ParquetFile(path, memory_map=True, pre_buffer=False, **options) as file:
-                for group in chosen:
-                    yield file.read_row_group(group, columns=names, use_threads=False), int(footer.starts[group])
+                for together in _gather_groups(chosen, footer, cells):
+                    try:
+                        table = file.read_row_groups(together, columns=names, use_threads=False)
+                    except (OSError, pa.ArrowException):
+                        for group in together:  # the one that is damaged fails by itself, too
+                            file.read_row_group(group, columns=names, use_threads=False)
+                        raise
+                    yield table, int(footer.starts[together[0]])
                     if not known:
-                        footer.checked.update((group, name) for name in names)
+                        footer.checked.update((group, name) for group in together for name in names)
         except (OSError, pa.ArrowException) as error:
             raise self._damage(part, group, error) from error
 
@@ -230,6 +243,19 @@ class PartReader:
             got=(str(error).splitlines() or [type(error).__name__])[0][:200],
             hint="Read an older version, or restore the warehouse from a copy",
         )
+
+
+def _gather_groups(chosen: Sequence[int], footer: Footer, cells: int) -> Iterator[list[int]]:
+    """Row groups that follow one another, together until they have so many cells."""
+    ends = np.append(footer.starts[1:], footer.metadata.num_rows)
+    together: list[int] = []
+    for group in chosen:
+        if together and (group != together[-1] + 1 or ends[together[-1]] - footer.starts[together[0]] >= cells):
+            yield together
+            together = []
+        together.append(group)
+    if together:
+        yield together
 
 
 def _groups_holding(rows: Int64Array, footer: Footer) -> Sequence[int]:

@@ -19,7 +19,7 @@ from windrow.api.database import Database
 from windrow.bench.report import Bound, Measurement
 from windrow.model.schema import CHUNK_COLUMN
 from windrow.storage.cells import to_stored
-from windrow.storage.encoding import part_options, varied_attributes
+from windrow.storage.encoding import PartEncoding
 from windrow.storage.part_writing import GROUP_CELLS
 from windrow.storage.places import directory_bytes
 
@@ -112,7 +112,7 @@ def write_bare(array: Array, cells: Cells, path: Path) -> Cost:
     order = np.lexsort([*(cells[name] for name in schema.dimension_names[::-1]), ordinals])
     stored = to_stored(table.take(pa.array(order)), ordinals[order], schema)
     assert stored.column_names[0] == CHUNK_COLUMN
-    options = part_options(schema, varied_attributes(stored.slice(0, GROUP_CELLS), schema))
+    options = PartEncoding.of_cells(stored.slice(0, GROUP_CELLS), schema).options(schema)
     write = functools.partial(pq.write_table, stored, path, row_group_size=GROUP_CELLS, **options)
     seconds = min(processor_seconds(write) for _ in range(ROUNDS))
     return Cost(seconds, path.stat().st_size)

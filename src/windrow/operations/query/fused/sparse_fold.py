@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -27,7 +28,7 @@ from windrow.operations.query.fused.states import State
 from windrow.operations.query.scans import StoredCells
 from windrow.plan.bound import NamedAggregates
 from windrow.storage.cells import cell_fields
-from windrow.storage.part_writing import GROUP_CELLS
+from windrow.storage.parts import MASKED_CELLS
 from windrow.storage.records import Part
 
 Array = npt.NDArray[Any]
@@ -62,8 +63,9 @@ class SparseFold:
     def arguments(self) -> tuple[str, ...]:
         return tuple(kept.argument for kept in self.fold.kept if kept.argument is not None)
 
-    @property
+    @cached_property
     def attributes(self) -> tuple[str, ...]:
+        """The stored attributes that are read; every row group asks."""
         return self.fold.pipeline.needed(self.arguments)
 
     def batches(self, part: Part) -> Iterator[Batch]:
@@ -86,7 +88,7 @@ class SparseFold:
     @property
     def task_bytes(self) -> int:
         width = 8 * self.stored.schema.ndim + self.stored.schema.bytes_of(self.attributes)
-        return 4 * GROUP_CELLS * width + 2 * self.groups.count * sum(kept.bytes() for kept in self.fold.kept)
+        return 4 * MASKED_CELLS * width + 2 * self.groups.count * sum(kept.bytes() for kept in self.fold.kept)
 
 
 @dataclass(frozen=True)

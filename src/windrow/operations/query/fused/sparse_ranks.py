@@ -21,7 +21,7 @@ from windrow.model.schema import Schema
 from windrow.operations.query.fused.pipeline import output_type
 from windrow.operations.query.fused.sparse_fold import PartTask, SparseFold
 from windrow.storage.cells import cell_fields
-from windrow.storage.part_writing import GROUP_CELLS
+from windrow.storage.parts import MASKED_CELLS
 
 Array = npt.NDArray[Any]
 Int64Array = npt.NDArray[np.int64]
@@ -103,7 +103,7 @@ def rank_sparse(executor: Executor, work: SparseFold, schema: Schema) -> pa.Tabl
     parts = work.stored.snapshot.touching(work.box)
     tasks = [PartTask(work, part) for part in parts]
     width = 8 * (1 + work.stored.schema.ndim) + work.stored.schema.bytes_of(work.attributes)
-    largest = max((part.cells for part in parts), default=0) * (width + 16) + 4 * GROUP_CELLS * width
+    largest = max((part.cells for part in parts), default=0) * (width + 16) + 4 * MASKED_CELLS * width
     laid = executor.run(Job("computing totals", lay_part, tasks, largest))
     cells, values, starts = _join(work, laid)
     del laid

@@ -28,7 +28,7 @@ from windrow.operations.query.cellwise import COPIES, evaluate_on, needed_column
 from windrow.operations.query.fused.pipeline import Pipeline, pipeline_of
 from windrow.operations.query.scans import StoredCells
 from windrow.storage.cells import CellKeys, cell_fields, coordinates, from_stored, in_stored_order
-from windrow.storage.part_writing import GROUP_CELLS
+from windrow.storage.parts import MASKED_CELLS
 from windrow.storage.records import Part
 
 Array = npt.NDArray[Any]
@@ -103,7 +103,7 @@ class SparseRows:
 
     def task_bytes(self, part: Part) -> int:
         """A row group is held several times, and the rows of the part once."""
-        group = min(part.cells, GROUP_CELLS) * (row_bytes(self.stored.schema) + row_bytes(self.schema))
+        group = min(part.cells, MASKED_CELLS) * (row_bytes(self.stored.schema) + row_bytes(self.schema))
         return COPIES * group + part.cells * row_bytes(self.schema)
 
 
