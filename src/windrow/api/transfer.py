@@ -52,8 +52,9 @@ def import_file(
 ) -> Report:
     """Read a file into an array, creating it if it is not there.
 
-    Gridded files (NetCDF, GRIB, Zarr) become dense arrays; ``grow`` names a dimension that may grow later, and several files
-    are joined ``along`` one. Tables (Parquet, CSV) become sparse arrays whose ``dimensions`` are the columns named.
+    Gridded files (NetCDF, GRIB, Zarr) become dense arrays; ``grow`` names a dimension that may grow later, and several
+    files are joined ``along`` one. Tables (Parquet, CSV, FITS) become sparse arrays whose ``dimensions`` are the columns
+    named.
     """
     opened = opened_file(path, format, variables, along, delimiter)
     with database.batch(batch) as change:
