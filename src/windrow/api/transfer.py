@@ -53,8 +53,8 @@ def import_file(
     """Read a file into an array, creating it if it is not there.
 
     Gridded files (NetCDF, GRIB, Zarr) become dense arrays; ``grow`` names a dimension that may grow later, and several
-    files are joined ``along`` one. Tables (Parquet, CSV, FITS) become sparse arrays whose ``dimensions`` are the columns
-    named.
+    files are joined ``along`` one. Tables (Parquet, CSV, FITS) become sparse arrays; ``dimensions`` names the columns
+    that are theirs.
     """
     opened = opened_file(path, format, variables, along, delimiter)
     with database.batch(batch) as change:
