@@ -45,7 +45,7 @@ print("both work on", engine)
 def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """An interpreter that sees what is installed here, and the package, which is installed nowhere else."""
     place = tmp_path_factory.mktemp("environment")
-    venv.create(place, with_pip=True)
+    venv.create(place, with_pip=False)  # the interpreter's own setuptools may be too old to build a package
     found = place / ("Scripts" if os.name == "nt" else "bin") / "python"
     site = subprocess.run(
         [found, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"],
@@ -57,8 +57,9 @@ def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
     package = tmp_path_factory.mktemp("package")
     for name in ("pyproject.toml", "windrow_example_plugins.py"):
         (package / name).write_text((ROOT / "examples" / "plugins" / name).read_text())
-    install = [found, "-m", "pip", "install", "-q", "--no-index", "--no-deps", "--no-build-isolation", str(package)]
-    subprocess.run(install, check=True, capture_output=True, timeout=300)
+    pip = [sys.executable, "-m", "pip", "--python", str(found), "install", "-q", "--no-index", "--no-deps"]
+    done = subprocess.run([*pip, "--no-build-isolation", package], capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
     return found
 
 
