@@ -11,10 +11,10 @@ from windrow.bench.joins import peers as peers
 from windrow.bench.joins.ours import neighbours
 from windrow.bench.joins.race import OURS, Answer, Prepared, always, gain, raced
 from windrow.bench.joins.scale import JoinsBench
+from windrow.bench.race import Contender, race
 from windrow.bench.report import Measurement
+from windrow.bench.tables import Line, Ratio, Table
 from windrow.bench.timing import duration
-from windrow.bench.windows_race import Contender, race
-from windrow.bench.windows_report import Line, Ratio, Table
 from windrow.model.shape import L1, Linf, any_offset, offsets
 from windrow.samples import places, survey_nights
 from windrow.samples.survey import STEPS_A_DAY

@@ -11,10 +11,10 @@ import numpy as np
 import numpy.typing as npt
 
 from windrow.bench.joins.scale import JoinsBench
+from windrow.bench.race import Contender, race
 from windrow.bench.report import Bound, Measurement
+from windrow.bench.tables import Line
 from windrow.bench.timing import Action, duration
-from windrow.bench.windows_race import Contender, race
-from windrow.bench.windows_report import Line
 from windrow.errors import DataError
 
 Array = npt.NDArray[Any]

@@ -15,9 +15,9 @@ from windrow.api.database import Database, connect
 from windrow.bench.joins.memory import ratios
 from windrow.bench.joins.race import OURS, gain
 from windrow.bench.joins.scale import JoinsBench
+from windrow.bench.race import Contender, race
 from windrow.bench.report import Measurement
-from windrow.bench.windows_race import Contender, race
-from windrow.bench.windows_report import Line, Table
+from windrow.bench.tables import Line, Table
 from windrow.errors import DataError
 from windrow.model.shape import sky
 from windrow.samples import mock_stars, moved_stars, stars

@@ -15,15 +15,15 @@ import pyarrow.parquet as pq
 from windrow.aggregates.aggregate import count, sum
 from windrow.api.array import Array
 from windrow.api.database import Database, connect
+from windrow.bench.engines import spark_database
 from windrow.bench.joins import peers as peers
 from windrow.bench.joins.memory import GEO, PAIRS, PTF_5, STEPS, ratios
 from windrow.bench.joins.race import OURS, Answer, Prepared, always, gain, raced
 from windrow.bench.joins.scale import JoinsBench
+from windrow.bench.race import Result
 from windrow.bench.report import Measurement
+from windrow.bench.tables import Line, Ratio, Table
 from windrow.bench.timing import Action, duration, in_turns
-from windrow.bench.windows_race import Result
-from windrow.bench.windows_report import Line, Ratio, Table
-from windrow.bench.windows_spark import spark_database
 from windrow.errors import DataError
 from windrow.samples import PLACES_SCHEMA, SURVEY_SCHEMA, places, survey_nights
 

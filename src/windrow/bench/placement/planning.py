@@ -10,9 +10,9 @@ import numpy as np
 
 from windrow.bench.placement.models import PAPERS
 from windrow.bench.placement.scale import PlacementBench
+from windrow.bench.race import Result
 from windrow.bench.report import Measurement
-from windrow.bench.windows_race import Result
-from windrow.bench.windows_report import Line, Table
+from windrow.bench.tables import Line, Table
 from windrow.placement.improvement import Effort, improve
 from windrow.placement.plan import Plan, evaluate
 from windrow.placement.planner import Options, plan_batch

@@ -15,12 +15,12 @@ import pyarrow as pa
 from windrow.aggregates.aggregate import Aggregate, count, sum
 from windrow.api.array import Array
 from windrow.api.database import connect
+from windrow.bench.race import Result
 from windrow.bench.report import Measurement
+from windrow.bench.tables import Line, Ratio, Table
 from windrow.bench.timing import Action
 from windrow.bench.views.scale import ViewsBench
 from windrow.bench.views.survey import best
-from windrow.bench.windows_race import Result
-from windrow.bench.windows_report import Line, Ratio, Table
 from windrow.errors import DataError
 from windrow.model.shape import L1, Linf, Shape, offsets
 from windrow.samples import PLACES_SCHEMA, SURVEY_SCHEMA, places, survey_nights

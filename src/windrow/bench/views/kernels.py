@@ -16,12 +16,12 @@ from windrow.aggregates.states.rule import State
 from windrow.aggregates.states.runs import Runs
 from windrow.bench.joins.memory import PTF_5
 from windrow.bench.joins.ours import space_of
+from windrow.bench.race import Contender, Pace, Result, race
 from windrow.bench.report import Measurement
+from windrow.bench.tables import Line, Ratio, Table
 from windrow.bench.timing import duration
 from windrow.bench.views.scale import ViewsBench
 from windrow.bench.views.survey import ANYWHERE, LATEST, Batches
-from windrow.bench.windows_race import Contender, Pace, Result, race
-from windrow.bench.windows_report import Line, Ratio, Table
 from windrow.errors import DataError
 from windrow.kernels.sparse.bands import Bands, count_bands, list_bands
 from windrow.kernels.sparse.sorting import sort_keys

@@ -1,4 +1,4 @@
-"""What the window benchmark found: tables of times with their ratios, and the targets, as text, Markdown and JSON."""
+"""What benchmarks in sections find: tables of times with their ratios, and the targets, as text, Markdown and JSON."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
+from windrow.bench.plots import draw_panels
+from windrow.bench.race import METHODS, Result
 from windrow.bench.report import Report, draw_bars
 from windrow.bench.timing import duration
-from windrow.bench.windows_plots import draw_panels
-from windrow.bench.windows_race import METHODS, Result
 
 BEST_PEER = "best peer"
 
@@ -132,7 +132,7 @@ def align_columns(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[
 
 
 @dataclass(frozen=True)
-class WindowsReport:
+class TableReport:
     """All tables and targets of one run, and which peers took part."""
 
     targets: Report
