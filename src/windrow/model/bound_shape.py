@@ -165,17 +165,9 @@ class BoundShape:
         empty = Box.at(bounds.lo, [0] * self.ndim)
         return empty if self.is_empty else self.reach.halo(box, bounds)
 
-    def halo_boxes(self, box: Box, bounds: Box) -> list[Box]:
-        """Disjoint boxes that hold the neighbours of ``box``, in the order of walking through the halo."""
-        return [] if self.is_empty else self.reach.halo_boxes(box, bounds)
-
     def partner_boxes(self, centres: Box, bounds: Box) -> list[Box]:
-        """The same around centres that need not lie in the array, as when a join shifts them."""
+        """Disjoint boxes that hold the neighbours of centres; a join may shift these out of the array."""
         return [] if self.is_empty else self.reach.partner_boxes(centres, bounds)
-
-    def affected_boxes(self, box: Box, bounds: Box) -> list[Box]:
-        """Disjoint boxes that hold the cells that have a neighbour in ``box``."""
-        return self.reflect().halo_boxes(box, bounds)
 
     @property
     def is_empty(self) -> bool:

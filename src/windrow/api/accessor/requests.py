@@ -26,8 +26,7 @@ from windrow.model.window import Extent, LabelExtent, Window
 from windrow.operations.query.held import HeldGrid
 from windrow.operations.query.shapes import ShapeSource
 from windrow.operations.query.windows import WindowSource
-from windrow.plan.shapes import neighbourhood_schema
-from windrow.plan.windows import WindowPlan
+from windrow.plan.windows import WindowPlan, neighbourhood_schema
 
 Aggregates = Mapping[str, Aggregate]
 
