@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -245,6 +246,23 @@ def test_the_papers_speed_ups_have_a_window_each() -> None:
 def stated(paper: str, place: str, aggregate: str, window: tuple[int, ...]) -> float | None:
     (found,) = (p for p in PUBLISHED if (p.paper, p.place, p.aggregate) == (paper, place, aggregate))
     return found.speed_up(window)
+
+
+def test_the_docs_list_every_table_and_figure_and_a_brief_run_measures_each() -> None:
+    measured = {(one.paper, one.place) for one in PUBLISHED}
+    assert {(one.paper, one.place) for one in PUBLISHED if one.quick} == measured
+    listed = set()
+    for line in (Path(__file__).parents[2] / "docs" / "papers.md").read_text().splitlines():
+        cells = [cell.strip() for cell in line.split("|")[1:-1]]
+        if len(cells) == 3 and "bench windows --only paper-" in cells[2]:
+            paper, _, places = cells[0].partition(", ")
+            for kind, numbers in re.findall(r"(Table|Fig)[s.]* (\d+(?:(?:,| and) \d+)*)", places):
+                short = {"Table": "Table", "Fig": "Fig."}[kind]
+                listed |= {(paper, f"{short} {number}") for number in re.findall(r"\d+", numbers)}
+    # Figures that draw a table's numbers are measured with it.
+    drawn = {("001", "Fig. 10"), ("001", "Fig. 11"), ("002", "Fig. 10")}
+    assert listed - drawn == measured
+    assert drawn <= listed
 
 
 def test_the_papers_numbers() -> None:

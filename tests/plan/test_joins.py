@@ -13,7 +13,7 @@ import windrow as wr
 from windrow.errors import Error
 from windrow.expressions.nodes import Column
 from windrow.plan.bound import BoundJoin, BoundJoined, BoundPairs, BoundTotals
-from windrow.plan.pairing import AxisMap
+from windrow.plan.join_terms import AxisMap
 
 SELF = "from A A1 similarity join A A2"
 OTHER = "from A similarity join B"

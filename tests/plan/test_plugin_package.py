@@ -37,6 +37,14 @@ with wr.connect(sys.argv[1], engine=engine, progress=False, workers=2) as db:
     np.testing.assert_allclose(smoothed, wanted, rtol=1e-12)
     chained = db.query("select tree_percentile(t) as p from smooth(A, 3) window (y 3, x 5)").compute()["p"].values
     assert np.isfinite(chained).all()
+    tree = db.create_view(f"Tree_{engine}", A.window(y=wr.corner(3), x=wr.corner(5)).agg(p=TreePercentile("t")))
+    smooth = db.create_view(f"Smooth_{engine}", db.query("select t from smooth(A, 3)"))
+    A.write({"t": values[:2, :3] + 100}, at=(4, 20))
+    assert (smooth.read()["t"].values != smoothed).any()
+    for view in (tree, smooth):
+        assert view.history().to_pydict()["way"] == ["created", "patched"], view.history().to_pydict()
+        assert view.check().ok
+    A.write({"t": values})
 print("both work on", engine)
 """
 

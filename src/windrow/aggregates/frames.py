@@ -142,12 +142,12 @@ class FrameEvaluation:
         if aggregate.definition.names_a_row:
             return self._rows_named(aggregate.attribute, int(aggregate.constant or 0), keep)
         if aggregate.definition.compose is not None:
-            return self._composed(aggregate, aggregate.definition.compose, keep)
+            return self._compose(aggregate, aggregate.definition.compose, keep)
         values, spans = self._values(aggregate.attribute, keep)
         aggregate.definition.check_type(values.type if values.numbers is None else TYPES["float64"])
         return _FrameResult(aggregate, values, spans, self.method, self.tau, self.strategy).column()
 
-    def _composed(self, aggregate: Aggregate, compose: Compose, keep: Mask | None) -> Column:
+    def _compose(self, aggregate: Aggregate, compose: Compose, keep: Mask | None) -> Column:
         """An aggregate made of several primitives, over the rows in which all its arguments are present."""
         refuse_strategy(self.strategy, aggregate)
         for name in aggregate.attributes[1:] and aggregate.attributes:

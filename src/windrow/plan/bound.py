@@ -16,7 +16,7 @@ from windrow.model.labels import Labels
 from windrow.model.schema import Schema
 from windrow.model.shape import Shape
 from windrow.model.types import TYPES, DataType
-from windrow.plan.pairing import AxisLabels, AxisMap, BoundNearest, BoundSky
+from windrow.plan.join_terms import AxisLabels, AxisMap, BoundNearest, BoundSky
 from windrow.plan.windows import WindowPlan
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from windrow.model.coordinates import Coordinate, LabelCoordinate, same_coordina
 from windrow.model.shape import Shape
 from windrow.model.shape_terms import LabelRange, Norm, OffsetList, OffsetRange, Sky, Term
 from windrow.plan.bound import Bound, BoundFilter, BoundSelection, side_name
-from windrow.plan.pairing import AxisLabels, AxisMap
+from windrow.plan.join_terms import AxisLabels, AxisMap
 
 
 @dataclass(frozen=True)

@@ -14,9 +14,9 @@ from windrow.plan.bound import DISTANCE, Bound, BoundJoin, makes_pairs, table_wo
 from windrow.plan.conditions import parts_of
 from windrow.plan.join_conditions import conditioned, with_left
 from windrow.plan.join_shapes import JoinedSides, check_reach, distance_axes, placed_shape
+from windrow.plan.join_terms import BoundNearest
 from windrow.plan.mapping import bind_mapping
 from windrow.plan.nodes import Nearest, SimilarityJoin, joined_names
-from windrow.plan.pairing import BoundNearest
 from windrow.plan.pairs import PairScope, paired_condition, paired_value, sided_cell
 from windrow.plan.sky import aligned, bind_sky
 

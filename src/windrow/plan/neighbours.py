@@ -13,9 +13,9 @@ from windrow.model.shape import Shape
 from windrow.plan.bound import Bound, BoundJoined, LabelItems, side_name
 from windrow.plan.join_results import check_new, measured
 from windrow.plan.join_shapes import JoinedSides
+from windrow.plan.join_terms import AxisMap
 from windrow.plan.joins import settled, shaped_join
 from windrow.plan.nodes import Neighbours
-from windrow.plan.pairing import AxisMap
 from windrow.plan.pairs import neighbour_value
 from windrow.plan.scopes import CellScope
 from windrow.plan.specs import bind_step

@@ -45,7 +45,7 @@ def _worked_out(text: str, data: xr.Dataset) -> xr.DataArray:
     return xr.DataArray(values.reshape(first.shape), dims=first.dims, name=text)
 
 
-def _checked(aggregates: Mapping[str, Any]) -> Aggregates:
+def _check(aggregates: Mapping[str, Any]) -> Aggregates:
     if not aggregates:
         raise DataError("there is nothing to compute", hint='As in .agg(m=wr.max("t"))')
     for name, aggregate in aggregates.items():
@@ -64,7 +64,7 @@ class DatasetWindow:
     def agg(self, **aggregates: Aggregate) -> xr.Dataset:
         """Named aggregates: ``.agg(p=wr.percentile("t", 70), m=wr.max("t"))``."""
         by_variable: dict[tuple[str, str | None], dict[str, Aggregate]] = {}
-        for name, aggregate in _checked(aggregates).items():
+        for name, aggregate in _check(aggregates).items():
             key = (self._variable(aggregate.attribute), aggregate.second)
             by_variable.setdefault(key, {})[name] = aggregate
         found: dict[str, xr.DataArray] = {}
@@ -98,7 +98,7 @@ class DataArrayWindow:
 
     def agg(self, **aggregates: Aggregate) -> xr.Dataset:
         """Named aggregates; the attribute that they name does not matter."""
-        wanted = _checked(aggregates)
+        wanted = _check(aggregates)
         for aggregate in wanted.values():
             if aggregate.second is not None:
                 hint = "Name both, as in ds.windrow.window(…).agg(…)"
@@ -116,7 +116,7 @@ def _of_dataset(definition: Definition) -> Callable[..., xr.DataArray]:
         def of_two(self: DatasetWindow, variable: str, second: str) -> xr.DataArray:
             return self.one(Aggregate(definition.name, variable, second=second))
 
-        return _named(of_two, definition)
+        return _name(of_two, definition)
     if definition.weighted is not None:
         weighted = definition.weighted
 
@@ -125,12 +125,12 @@ def _of_dataset(definition: Definition) -> Callable[..., xr.DataArray]:
                 return self.one(Aggregate(definition.name, variable))
             return self.one(Aggregate(weighted, variable, second=weight))
 
-        return _named(of_weights, definition)
+        return _name(of_weights, definition)
 
     def method(self: DatasetWindow, variable: str | None = None, parameter: float | None = None) -> xr.DataArray:
         return self.one(Aggregate(definition.name, variable, parameter))
 
-    return _named(method, definition)
+    return _name(method, definition)
 
 
 def _of_array(definition: Definition) -> Callable[..., xr.DataArray]:
@@ -139,7 +139,7 @@ def _of_array(definition: Definition) -> Callable[..., xr.DataArray]:
         def of_two(self: DataArrayWindow, second: xr.DataArray) -> xr.DataArray:
             return self.one(Aggregate(definition.name, "x", second="y"), second)
 
-        return _named(of_two, definition)
+        return _name(of_two, definition)
     if definition.weighted is not None:
         weighted = definition.weighted
 
@@ -148,15 +148,15 @@ def _of_array(definition: Definition) -> Callable[..., xr.DataArray]:
                 return self.one(Aggregate(definition.name, "x"))
             return self.one(Aggregate(weighted, "x", second="y"), weight)
 
-        return _named(of_weights, definition)
+        return _name(of_weights, definition)
 
     def method(self: DataArrayWindow, parameter: float | None = None) -> xr.DataArray:
         return self.one(Aggregate(definition.name, "x", parameter))
 
-    return _named(method, definition)
+    return _name(method, definition)
 
 
-def _named(method: Callable[..., xr.DataArray], definition: Definition) -> Callable[..., xr.DataArray]:
+def _name(method: Callable[..., xr.DataArray], definition: Definition) -> Callable[..., xr.DataArray]:
     method.__name__ = definition.name
     method.__doc__ = f"Over the window, missing values skipped: {definition.summary}."
     return method

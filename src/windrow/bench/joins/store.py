@@ -76,7 +76,7 @@ def measure_spark(bench: JoinsBench) -> Iterator[Table | Measurement]:
     for workers in (1, WORKERS):
         place = bench.folder / f"workers-{workers}"
         with spark_database(place, workers) as database:
-            array = _filled(database, size)
+            array = _fill(database, size)
             actions: dict[str, Action] = {f"{workers} worker{'s' * (workers > 1)}": functools.partial(_store, array)}
             if workers == WORKERS:
                 actions[SPARK] = functools.partial(_spark_join, database, parquet, bench.folder / "joined.parquet")
@@ -120,7 +120,7 @@ def write_detections(path: Path, size: int) -> None:
         pq.write_table(table, path / f"{number:04}.parquet")
 
 
-def _filled(database: Database, size: int) -> Array:
+def _fill(database: Database, size: int) -> Array:
     array = database.create("PTF", SURVEY_SCHEMA, sparse=True)
     for table in _blocks(size):
         array.insert(table)

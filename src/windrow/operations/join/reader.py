@@ -25,7 +25,7 @@ from windrow.operations.join.reach import NOWHERE, Piece, Span, image, partner_p
 from windrow.operations.join.rows import Cells, Rows, read_cells, read_rows
 from windrow.operations.join.sky import SkyReach
 from windrow.plan.bound import side_name
-from windrow.plan.pairing import AxisLabels, AxisMap
+from windrow.plan.join_terms import AxisLabels, AxisMap
 
 Int64Array = npt.NDArray[np.int64]
 

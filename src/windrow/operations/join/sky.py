@@ -21,7 +21,7 @@ from windrow.operations.join.partners import NOTHING, Share, own_cells
 from windrow.operations.join.reach import Piece
 from windrow.operations.join.rows import Rows
 from windrow.plan.bound import Bound
-from windrow.plan.pairing import BoundSky
+from windrow.plan.join_terms import BoundSky
 
 if TYPE_CHECKING:
     from windrow.model.bound_shape import BoundShape
