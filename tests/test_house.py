@@ -15,6 +15,10 @@ PACKAGES = sorted(file.parent for file in SOURCE.rglob("__init__.py"))
 ROOMS = ("kernels", "operations", "bench", "console")
 """Layers whose rooms the map shows too."""
 MOST_MODULES = 30
+MOST_LINES = 400
+"""Of a module; most have 100 to 300."""
+MOST_OF_A_FUNCTION = 60
+"""Lines with its signature and docstring: what fits a screen."""
 
 _ENTRY = re.compile(r"^(?P<indent> +)(?P<name>[\w.]+)(?P<folder>/?)\s{2,}(?P<says>\S.*)$")
 
@@ -27,6 +31,16 @@ def name_of(path: Path) -> str:
 def test_a_folder_can_be_looked_through(package: Path) -> None:
     modules = [file.name for file in package.glob("*.py") if file.name != "__init__.py"]
     assert len(modules) <= MOST_MODULES, modules
+
+
+def test_modules_and_functions_are_short() -> None:
+    for file in SOURCE.rglob("*.py"):
+        text = file.read_text()
+        assert len(text.splitlines()) <= MOST_LINES, name_of(file)
+        for node in ast.walk(ast.parse(text)):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                lines = (node.end_lineno or 0) - node.lineno + 1
+                assert lines <= MOST_OF_A_FUNCTION, f"{name_of(file)}: {node.name} has {lines} lines"
 
 
 @pytest.mark.parametrize("package", PACKAGES, ids=name_of)

@@ -9,7 +9,7 @@ import importlib
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
-from windrow.api import accessor_hook
+from windrow.api.accessor import hook as accessor_hook
 
 __version__ = "0.1.0"
 

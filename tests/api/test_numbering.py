@@ -148,8 +148,6 @@ def test_windows_are_bound_so() -> None:
     assert str(Window.of(schema, {"x": 2})) == "window (x 2, n any)"
     assert Window.of(schema, {"x": 2, "n": 1}).extents == (Extent(0, 1), Extent(0, 0))
     assert regrid(schema, {"x": 2}).output_bounds(Box((1, 0), (9, 50))) == Box((1, 0), (5, 0))
-    cells = Window.of(schema, {"x": 2}).cells((1, 3), Box((1, 0), (9, 4)))
-    assert set(cells) == {(x, n) for x in (1, 2) for n in range(5)}
 
 
 def test_the_mark_in_schemas() -> None:

@@ -17,10 +17,10 @@ from hypothesis import strategies as st
 
 from console.runs import done
 from windrow.bench import frames, sections
-from windrow.bench.frames_kernels import FEW, SERIES, UNIQUE, Series, table_values, worst_ratio
-from windrow.bench.frames_paper import FIGURES, RANKS, Figure, is_prime, prime_below, ranks, shape
-from windrow.bench.frames_peers import PEERS, FramePeer, frame_peers
-from windrow.bench.frames_race import (
+from windrow.bench.frames.kernels import FEW, SERIES, UNIQUE, Series, table_values, worst_ratio
+from windrow.bench.frames.paper import FIGURES, RANKS, Figure, is_prime, prime_below, ranks, shape
+from windrow.bench.frames.peers import PEERS, FramePeer, frame_peers
+from windrow.bench.frames.race import (
     AUTO,
     FrameProblem,
     FrameSample,
@@ -31,10 +31,10 @@ from windrow.bench.frames_race import (
     race_by_clock,
     sample_rows,
 )
-from windrow.bench.frames_scale import FULL, QUICK, FramesScale
-from windrow.bench.frames_spark import check_sums, duckdb_target
-from windrow.bench.windows_race import Contender, Pace, Result
-from windrow.bench.windows_report import Line, Table
+from windrow.bench.frames.scale import FULL, QUICK, FramesScale
+from windrow.bench.frames.spark import check_sums, duckdb_target
+from windrow.bench.race import Contender, Pace, Result
+from windrow.bench.tables import Line, Table
 from windrow.console.commands.benchmarks import SECTIONS
 from windrow.errors import DataError, MachineError, UnknownNameError
 from windrow.samples import rank_table, skewed_values
@@ -358,8 +358,8 @@ _TINY_RUN = """
 import sys
 from pathlib import Path
 from windrow.bench.frames import run_at
-from windrow.bench.frames_scale import FramesScale
-from windrow.bench.windows_race import Pace
+from windrow.bench.frames.scale import FramesScale
+from windrow.bench.race import Pace
 pace = Pace(2, 0.01, 0.0005)
 run_at(FramesScale(600, pace, 3000, 1, 50, 300, 41, 500, pace), Path(sys.argv[1]), sys.argv[2:], print)
 """

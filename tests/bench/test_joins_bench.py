@@ -23,8 +23,8 @@ from windrow.bench.joins.memory import GEO, PTF_5, PTF_25, STEPS, coordinates, d
 from windrow.bench.joins.ours import neighbours
 from windrow.bench.joins.race import OURS, Answer, Prepared, always, gain, raced
 from windrow.bench.joins.scale import FULL, PEERS, QUICK, JoinsBench, JoinsScale
-from windrow.bench.windows_race import Result
-from windrow.bench.windows_report import Line
+from windrow.bench.race import Result
+from windrow.bench.tables import Line
 from windrow.console.commands.benchmarks import SECTIONS
 from windrow.errors import DataError, MachineError, UnknownNameError
 from windrow.model.shape import Shape

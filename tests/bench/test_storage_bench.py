@@ -175,7 +175,7 @@ def test_the_command_knows_the_sections() -> None:
 def test_too_little_disk_is_refused(tmp_path: Path) -> None:
     greedy = storage.Scale(24, 10, 10, 1, 1, 1, 10**18, 1, storage.Batches(0, 0, 0, 0, ()))
     with pytest.raises(StoreError, match="GB of disk"):
-        storage._check_disk(tmp_path, greedy)
+        storage.run_at(greedy, tmp_path, ["start"], lambda _: None)
 
 
 _TINY_RUN = """

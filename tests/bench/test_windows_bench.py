@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -18,12 +19,7 @@ from hypothesis import strategies as st
 
 from console.runs import done
 from windrow.bench import windows
-from windrow.bench.report import Measurement, Report
-from windrow.bench.windows_choices import CHOSEN
-from windrow.bench.windows_memory import high_water
-from windrow.bench.windows_papers import ARRAYS, PUBLISHED, Published, mean_width, measure_published, proportionality
-from windrow.bench.windows_peers import PEERS, Peer, peer_contenders
-from windrow.bench.windows_race import (
+from windrow.bench.race import (
     METHODS,
     Contender,
     Pace,
@@ -31,12 +27,18 @@ from windrow.bench.windows_race import (
     Result,
     Slab,
     check_agreement,
+    mean_width,
     methods,
     race,
 )
-from windrow.bench.windows_report import METHOD_RATIOS, SPEED_UP, Line, Table, WindowsReport, align_columns
-from windrow.bench.windows_scale import FULL, QUICK, Bench, Scale
-from windrow.bench.windows_targets import remove_values, spike_error
+from windrow.bench.report import Measurement, Report
+from windrow.bench.tables import METHOD_RATIOS, SPEED_UP, Line, Table, TableReport, align_columns
+from windrow.bench.windows.choices import CHOSEN
+from windrow.bench.windows.memory import high_water
+from windrow.bench.windows.papers import ARRAYS, PUBLISHED, Published, measure_published, proportionality
+from windrow.bench.windows.peers import PEERS, Peer, peer_contenders
+from windrow.bench.windows.scale import FULL, QUICK, Bench, Scale
+from windrow.bench.windows.targets import remove_values, spike_error
 from windrow.console.commands.benchmarks import SECTIONS
 from windrow.errors import DataError, StoreError, UnknownNameError
 
@@ -217,7 +219,7 @@ def test_report_files(tmp_path: Path) -> None:
     wider = replace(TABLE.lines[1], width=9)
     table = replace(TABLE, lines=(TABLE.lines[0], wider))
     rows = (Measurement("spark", "memory", 2.0, "GB", 1.5, "at most"), Measurement("scans", "sum", 2.0, "×", 1.0))
-    report = WindowsReport(Report("a run", rows), (table,), {"SciPy": "1.0", "OpenCV": None})
+    report = TableReport(Report("a run", rows), (table,), {"SciPy": "1.0", "OpenCV": None})
     assert report.missing_peers == ["OpenCV"]
     written = {path.name for path in report.write(tmp_path)}
     held = json.loads((tmp_path / "report.json").read_text(encoding="utf-8"))
@@ -244,6 +246,23 @@ def test_the_papers_speed_ups_have_a_window_each() -> None:
 def stated(paper: str, place: str, aggregate: str, window: tuple[int, ...]) -> float | None:
     (found,) = (p for p in PUBLISHED if (p.paper, p.place, p.aggregate) == (paper, place, aggregate))
     return found.speed_up(window)
+
+
+def test_the_docs_list_every_table_and_figure_and_a_brief_run_measures_each() -> None:
+    measured = {(one.paper, one.place) for one in PUBLISHED}
+    assert {(one.paper, one.place) for one in PUBLISHED if one.quick} == measured
+    listed = set()
+    for line in (Path(__file__).parents[2] / "docs" / "papers.md").read_text().splitlines():
+        cells = [cell.strip() for cell in line.split("|")[1:-1]]
+        if len(cells) == 3 and "bench windows --only paper-" in cells[2]:
+            paper, _, places = cells[0].partition(", ")
+            for kind, numbers in re.findall(r"(Table|Fig)[s.]* (\d+(?:(?:,| and) \d+)*)", places):
+                short = {"Table": "Table", "Fig": "Fig."}[kind]
+                listed |= {(paper, f"{short} {number}") for number in re.findall(r"\d+", numbers)}
+    # Figures that draw a table's numbers are measured with it.
+    drawn = {("001", "Fig. 10"), ("001", "Fig. 11"), ("002", "Fig. 10")}
+    assert listed - drawn == measured
+    assert drawn <= listed
 
 
 def test_the_papers_numbers() -> None:
@@ -310,9 +329,9 @@ def test_an_unknown_section_is_refused() -> None:
 
 def test_too_little_disk_is_refused(tmp_path: Path) -> None:
     greedy = replace(TINY, disk_bytes=10**18)
-    windows._check_disk(tmp_path, greedy, ["scans"])
+    windows._check_disk(greedy, tmp_path, ["scans"])
     with pytest.raises(StoreError, match="GB of disk"):
-        windows._check_disk(tmp_path, greedy, ["decades"])
+        windows._check_disk(greedy, tmp_path, ["decades"])
 
 
 def test_a_brief_run_measures_the_ends() -> None:
@@ -360,7 +379,7 @@ def test_a_run_without_peers_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert {path.name for path in tmp_path.iterdir()} <= {"report.json", "report.md", "report.png"} | plots
 
 
-def whats(report: WindowsReport) -> list[str]:
+def whats(report: TableReport) -> list[str]:
     return [row.what for row in report.targets.rows]
 
 
@@ -398,8 +417,8 @@ _TINY_RUN = """
 import sys
 from pathlib import Path
 from windrow.bench.windows import run_at
-from windrow.bench.windows_race import Pace
-from windrow.bench.windows_scale import Scale
+from windrow.bench.race import Pace
+from windrow.bench.windows.scale import Scale
 scale = Scale(Pace(2, 0.01, 0.001), brief=True, shrink=20, steps=130, rounds=1, decades=130, disk_bytes=0)
 run_at(scale, Path(sys.argv[1]), (), print)
 """

@@ -12,16 +12,8 @@ from hypothesis import strategies as st
 
 from windrow.errors import Error, ExpressionError
 from windrow.expressions.functions import FUNCTIONS
-from windrow.expressions.nodes import (
-    RESERVED,
-    Binary,
-    Call,
-    Column,
-    Comparison,
-    Literal,
-    Node,
-    Unary,
-)
+from windrow.expressions.nodes import Binary, Call, Column, Comparison, Literal, Node, Unary
+from windrow.expressions.written import RESERVED
 from windrow.language.expression import LONGEST, ExpressionSyntaxError, parse_expression
 from windrow.language.pointing import caret
 from windrow.plan.names import KEYWORDS

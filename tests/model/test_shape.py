@@ -151,7 +151,9 @@ def test_neighbours_on_an_array(case: tuple[Shape, tuple[str, ...], Box, Box]) -
     assert rows_as_offsets(*bound.rows()) == tuples(listed)
     needed = {other for cell, others in reached.items() if cell in box for other in others}
     touched = {cell for cell, others in reached.items() if any(other in box for other in others)}
-    for found, pieces in ((needed, bound.halo_boxes(box, bounds)), (touched, bound.affected_boxes(box, bounds))):
+    inside = box & bounds
+    around, back = (one.partner_boxes(inside, bounds) for one in (bound, bound.reflect()))
+    for found, pieces in ((needed, around), (touched, back)):
         covered = [cell for piece in pieces for cell in cells_of(piece)]
         assert len(covered) == len(set(covered))
         assert found <= set(covered) <= set(cells_of(bounds))
@@ -280,7 +282,7 @@ def test_a_bounded_schema_gives_the_bounds() -> None:
     assert bound == (L1(2) & Hamming(1)).wrap("lon").bind(schema, schema.box())
     assert bound.contains((359, 0))
     assert not bound.contains((0, 179))
-    assert bound.halo_boxes(Box((0, 0), (0, 0)), schema.box()) == [Box((358, 0), (359, 2)), Box((0, 0), (2, 2))]
+    assert bound.partner_boxes(Box((0, 0), (0, 0)), schema.box()) == [Box((358, 0), (359, 2)), Box((0, 0), (2, 2))]
     assert Norm("L1", 2, None) in L1(2).terms
 
 
@@ -292,4 +294,4 @@ def test_an_impossible_shape_is_empty() -> None:
         assert bound.size == 0
         assert not bound.contains((5, 0))
         assert bound.halo(bounds, bounds).is_empty
-        assert bound.affected_boxes(bounds, bounds) == []
+        assert bound.reflect().partner_boxes(bounds, bounds) == []

@@ -16,7 +16,7 @@ from windrow.model.schema import Dimension, Schema
 from windrow.operations.join import partners
 from windrow.operations.join.partners import find_partners
 from windrow.operations.join.reach import image, image_span, inverse_span, partner_pieces
-from windrow.plan.bound import AxisMap
+from windrow.plan.join_terms import AxisMap
 
 PLACES = st.builds(
     lambda by, factor, shift: AxisMap(Column("i", "side1"), **{by: factor}, shift=shift),

@@ -69,6 +69,7 @@ def test_explain_names_the_path_and_what_decided(database: wr.Database) -> None:
         "select avg(a) as r from S where a > 3 regrid (i 10, j 10)": "fused",
         "select median(a) as r from S regrid (i 10, j 10)": "kernels",
         "select max(a) as r from A window (i 3)": "kernels",
+        "select r from (select max(a) as r from A window (i 3)) where r > 0": "kernels",
     }.items():
         explained = database.query(text).explain()
         assert explained.path == path, text

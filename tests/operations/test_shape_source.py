@@ -24,7 +24,7 @@ from windrow.model.types import TYPES
 from windrow.operations.query.blocks import ComputedSource
 from windrow.operations.query.held import HeldGrid
 from windrow.operations.query.shapes import ShapeSource
-from windrow.plan.shapes import neighbourhood_schema
+from windrow.plan.windows import neighbourhood_schema
 
 AGGREGATES = (
     ("n", wr.count("v")), ("s", wr.sum("v")), ("m", wr.median("v")), ("f", wr.first("v")), ("z", wr.last("k")),

@@ -12,7 +12,8 @@ import pytest
 import windrow as wr
 from windrow.errors import Error
 from windrow.expressions.nodes import Column
-from windrow.plan.bound import AxisMap, BoundJoin, BoundJoined, BoundPairs, BoundTotals
+from windrow.plan.bound import BoundJoin, BoundJoined, BoundPairs, BoundTotals
+from windrow.plan.join_terms import AxisMap
 
 SELF = "from A A1 similarity join A A2"
 OTHER = "from A similarity join B"

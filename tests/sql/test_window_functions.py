@@ -29,10 +29,14 @@ AGGREGATES = (
     "windrow_sum(x)", "windrow_sum(f)", "windrow_avg(f)", "windrow_min(f)", "windrow_max(s)", "windrow_count(x)",
     "windrow_count(*)", "windrow_count(f) filter (where x > 1)",
 )  # fmt: skip
-HOLISTIC = ("median(x)", "count(distinct s)", "percentile_cont(0.3) within group (order by x)")
+MOMENTS = (
+    "windrow_avg(x)", "windrow_stddev(x)", "windrow_stddev_pop(x)", "windrow_variance(x)", "windrow_var_pop(x)",
+    "windrow_covar_pop(x, b)", "windrow_covar_samp(x, b)", "windrow_first(b)", "windrow_last(b)", "windrow_min(s)",
+)  # fmt: skip
+HOLISTIC = ("median(x)", "count(distinct s)", "percentile_cont(0.3) within group (order by x)", "quantile_disc(x, 0.7)")
 """Of numbers without NaN: Spark and DuckDB put it at different ends."""
 PICKS = ("windrow_first_value(x)", "windrow_last_value(s)", "windrow_nth_value(x, 3)")
-PICKS_OF_TIES = ("windrow_first_value(k)", "windrow_last_value(k)")
+PICKS_OF_TIES = ("windrow_first_value(k)", "windrow_last_value(k)", "windrow_nth_value(k, 2)")
 """Of the order key itself, which is the same in all rows that are peers."""
 
 ROWS_FRAMES = (
@@ -147,15 +151,42 @@ def test_places_among_ties(db: Any, spark_session: Any, seed: int, part: str) ->
 @RUNS
 def test_rows_frames(db: Any, spark_session: Any, seed: int, part: str) -> None:
     windows = [(call, f"{part}{TOTAL} {frame}") for frame in ROWS_FRAMES for call in AGGREGATES]
-    windows += [(call, f"{part}{TOTAL} {frame}") for frame in ROWS_FRAMES[:2] for call in PICKS]
+    windows += [(call, f"{part}{TOTAL} {frame}") for frame in ROWS_FRAMES for call in PICKS]
     compare(db, spark_session, table(seed), windows, spark=True)
 
 
 @RUNS
 def test_range_frames(db: Any, spark_session: Any, seed: int, part: str) -> None:
     windows = [(call, f"{part}{TIED} {frame}") for frame in RANGE_FRAMES for call in AGGREGATES]
-    windows += [(call, f"{part}{TIED} {frame}") for frame in RANGE_FRAMES[:2] for call in PICKS_OF_TIES]
+    windows += [(call, f"{part}{TIED} {frame}") for frame in RANGE_FRAMES for call in PICKS_OF_TIES]
     compare(db, spark_session, table(seed), windows, spark=True)
+
+
+@RUNS
+def test_deviations_pairs_and_outermost_values(db: Any, spark_session: Any, seed: int, part: str) -> None:
+    windows = [(call, f"{part}{TOTAL} {frame}") for frame in ROWS_FRAMES[:2] for call in MOMENTS]
+    compare(db, spark_session, table(seed), windows, spark=True)
+
+
+@RUNS
+def test_rows_of_frames_that_spark_lacks(db: Any, spark_session: Any, seed: int, part: str) -> None:
+    """The first, last and n-th rows, NULL or not, under GROUPS and EXCLUDE."""
+    frames = (*GROUPS_FRAMES, RANGE_FRAMES[0], *ROWS_FRAMES[::2])
+    windows = [
+        (call, f"{part}{TIED} {frame} {exclusion}")
+        for frame in frames
+        for exclusion in EXCLUSIONS[:3]
+        for call in PICKS_OF_TIES
+        if not frame.startswith("rows")
+    ]
+    windows += [
+        (call, f"{part}{TOTAL} {frame} {exclusion}")
+        for frame in frames
+        for exclusion in EXCLUSIONS[:1]
+        for call in PICKS
+        if not frame.startswith("range")
+    ]
+    compare(db, spark_session, table(seed), windows, spark=False)
 
 
 @RUNS
@@ -197,10 +228,9 @@ def test_a_table_without_rows_and_one_with_a_single_row(db: Any, spark_session: 
 )
 def test_a_large_partition_lies_in_several_tasks(db: Any, spark_session: Any, over: str) -> None:
     spark_session.createDataFrame(table(1)).repartition(3).createOrReplaceTempView("random_rows")
-    calls = (
-        ("windrow_sum(x)", "windrow_rank()", "median(x)") if "range" not in over else ("windrow_sum(x)", "median(x)")
-    )
-    told = db.sql("explain " + query([(call, over) for call in calls])).collect()[0][0]
+    calls = (*AGGREGATES, *MOMENTS, *HOLISTIC, *(PICKS_OF_TIES if "range" in over else (*PLACES, *PICKS)))
+    told = db.sql("explain " + query([(call, over) for call in calls]).partition(" order by b")[0]).collect()[0][0]
     tasks = [int(number) for number in re.findall(r"tasks +(\d+)", told)]
     assert tasks
     assert min(tasks) > 1
+    assert "SinglePartition" not in told

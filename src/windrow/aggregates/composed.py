@@ -75,10 +75,10 @@ def weighted_average(primitives: Primitives) -> Computed:
     with np.errstate(invalid="ignore", over="ignore", divide="ignore"):
         products = primitives.sums("0 times 1", lambda: values * weights)
         total = primitives.sums("1", lambda: weights)
-        return _shared_out(products, total)
+        return _share_out(products, total)
 
 
-def _shared_out(products: Array, total: Array) -> Computed:
+def _share_out(products: Array, total: Array) -> Computed:
     nothing = total == 0
     with np.errstate(invalid="ignore", over="ignore", divide="ignore"):
         return Computed(products / np.where(nothing, 1.0, total), nothing if nothing.any() else None)
@@ -98,4 +98,4 @@ def sum_of_weights(primitives: Primitives) -> Computed:
 
 
 def join_weighted(parts: Parts) -> Computed:
-    return _shared_out(parts.total("weighted_sum"), parts.total("weights_sum"))
+    return _share_out(parts.total("weighted_sum"), parts.total("weights_sum"))

@@ -173,6 +173,11 @@ class Definition:
         return "avg" if self.averages else self.operation or "count"
 
     @property
+    def names_a_row(self) -> bool:
+        """Whether it is the value of one row of a frame, missing or not, whatever the values are."""
+        return self.operation == "row"
+
+    @property
     def deviates(self) -> bool:
         """Whether it is made of squared distances from the mean, which are floats whatever the values are."""
         return self.operation == "squares"

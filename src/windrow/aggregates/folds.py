@@ -49,23 +49,23 @@ def primitives_of(aggregates: Iterable[Aggregate]) -> set[Primitive]:
 def finish_fold(aggregate: Aggregate, outcomes: Outcomes, types: Mapping[str, DataType]) -> Result:
     """An aggregate of every group, from what was kept."""
     if aggregate.definition.operation in FOLDED:
-        return _finished(aggregate, outcomes, types)
-    columns = {name: _column(_finished(part, outcomes, types)) for name, part in aggregate.parts().items()}
+        return _finish(aggregate, outcomes, types)
+    columns = {name: _column(_finish(part, outcomes, types)) for name, part in aggregate.parts().items()}
     groups = len(next(iter(columns.values())).values)
     return join_parts(aggregate, columns, np.arange(groups + 1))
 
 
 def finish_rank(aggregate: Aggregate, outcome: Outcome, found: DataType) -> Result:
     """An order statistic of every group."""
-    return _judged(aggregate, outcome, found)
+    return _judge(aggregate, outcome, found)
 
 
-def _finished(aggregate: Aggregate, outcomes: Outcomes, types: Mapping[str, DataType]) -> Result:
+def _finish(aggregate: Aggregate, outcomes: Outcomes, types: Mapping[str, DataType]) -> Result:
     outcome = outcomes(aggregate.attribute, str(aggregate.definition.operation))
-    return _judged(aggregate, outcome, TYPES["int64"] if aggregate.attribute is None else types[aggregate.attribute])
+    return _judge(aggregate, outcome, TYPES["int64"] if aggregate.attribute is None else types[aggregate.attribute])
 
 
-def _judged(aggregate: Aggregate, outcome: Outcome, found: DataType) -> Result:
+def _judge(aggregate: Aggregate, outcome: Outcome, found: DataType) -> Result:
     definition = aggregate.definition
     assert definition.finish is not None
     assert outcome.counts is not None

@@ -61,7 +61,7 @@ def frame_values(column: Column | Coded, keep: Mask | None, nan: str) -> FrameVa
     if isinstance(column, Coded):
         there = _both(column.present, keep)
         codes = np.asarray(column.codes).astype(np.int64) if there is None else column.codes[there].astype(np.int64)
-        return _numbered(codes, np.asarray(column.dictionary), there)
+        return _from_codes(codes, np.asarray(column.dictionary), there)
     values = np.asarray(column.values)
     there = _both(column.present, keep)
     if values.dtype.kind == "O":
@@ -86,7 +86,7 @@ def _both(one: Mask | None, other: Mask | None) -> Mask | None:
     return None if both is None or both.all() else both
 
 
-def _numbered(codes: Array, dictionary: Array, there: Mask | None) -> FrameValues:
+def _from_codes(codes: Array, dictionary: Array, there: Mask | None) -> FrameValues:
     if not len(dictionary):  # every result is missing, but something must stand there
         dictionary = np.zeros(1, dictionary.dtype)
 
@@ -99,7 +99,7 @@ def _numbered(codes: Array, dictionary: Array, there: Mask | None) -> FrameValue
 
 def _of_strings(values: Array, there: Mask | None) -> FrameValues:
     if not len(values):
-        return _numbered(np.zeros(0, np.int64), np.array([""], np.dtypes.StringDType()), there)
+        return _from_codes(np.zeros(0, np.int64), np.array([""], np.dtypes.StringDType()), there)
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -109,7 +109,7 @@ def _of_strings(values: Array, there: Mask | None) -> FrameValues:
     rank = np.empty(len(words), np.int64)
     rank[order] = np.arange(len(words))
     codes = rank[pc.cast(encoded.indices, pa.int64()).to_numpy()]
-    return _numbered(codes, words[order], there)
+    return _from_codes(codes, words[order], there)
 
 
 def _of_moments(values: Array, there: Mask | None, found: DataType) -> FrameValues:

@@ -139,13 +139,15 @@ class FrameEvaluation:
                 )
         if aggregate.attribute is None:
             return Column(self._spans.present(keep).sizes.copy())
+        if aggregate.definition.names_a_row:
+            return self._rows_named(aggregate.attribute, int(aggregate.constant or 0), keep)
         if aggregate.definition.compose is not None:
-            return self._composed(aggregate, aggregate.definition.compose, keep)
+            return self._compose(aggregate, aggregate.definition.compose, keep)
         values, spans = self._values(aggregate.attribute, keep)
         aggregate.definition.check_type(values.type if values.numbers is None else TYPES["float64"])
         return _FrameResult(aggregate, values, spans, self.method, self.tau, self.strategy).column()
 
-    def _composed(self, aggregate: Aggregate, compose: Compose, keep: Mask | None) -> Column:
+    def _compose(self, aggregate: Aggregate, compose: Compose, keep: Mask | None) -> Column:
         """An aggregate made of several primitives, over the rows in which all its arguments are present."""
         refuse_strategy(self.strategy, aggregate)
         for name in aggregate.attributes[1:] and aggregate.attributes:
@@ -160,6 +162,21 @@ class FrameEvaluation:
         if missing is not None:
             lacking = lacking | missing
         return Column(found_values, ~lacking if lacking.any() else None)
+
+    def _rows_named(self, name: str, number: int, keep: Mask | None) -> Column:
+        """The values of each frame's n-th row, which may itself be missing."""
+        column = self.columns[name]
+        if isinstance(column, Coded):
+            column = Column(column.dictionary[column.codes], column.present)
+        spans = self._spans.present(keep)
+        rows = spans.rows_numbered(number - 1 if number > 0 else spans.sizes + number)
+        if not spans.rows:
+            return Column(np.zeros(len(rows), column.values.dtype), np.zeros(len(rows), bool))
+        there = rows >= 0
+        picked = rows if keep is None else np.flatnonzero(keep)[rows]
+        if column.present is not None:
+            there = there & column.present[picked]
+        return Column(column.values[picked], None if there.all() else there)
 
     def _values(self, name: str, keep: Mask | None) -> tuple[FrameValues, Spans]:
         key = (name, None if keep is None else id(keep))

@@ -42,7 +42,7 @@ class Central:
     sums: dict[Term, Float64Array]
 
 
-def _closed(terms: tuple[Term, ...]) -> tuple[Term, ...]:
+def _close(terms: tuple[Term, ...]) -> tuple[Term, ...]:
     """The terms, and all of lower degree that moving or joining them takes."""
     whole = {(i, j) for a, b in terms for i in range(a + 1) for j in range(b + 1) if i + j >= 2}
     return tuple(sorted(whole | set(terms), key=lambda term: (sum(term), term)))
@@ -53,10 +53,10 @@ def central(primitives: Primitives, terms: tuple[Term, ...], arguments: int) -> 
     counts = primitives.counts()
     if primitives.method == "naive":
         every = np.ones(counts.shape, bool)
-        found = Central(counts, _zeros(counts, arguments), {term: np.zeros(counts.shape) for term in _closed(terms)})
+        found = Central(counts, _zeros(counts, arguments), {term: np.zeros(counts.shape) for term in _close(terms)})
         _put_direct(primitives, found, every)
         return found
-    found, doubtful = _shifted(primitives, counts, terms, arguments)
+    found, doubtful = _shift(primitives, counts, terms, arguments)
     if doubtful.any():
         _put_direct(primitives, found, doubtful)
     return found
@@ -66,7 +66,7 @@ def _zeros(counts: Int64Array, arguments: int) -> tuple[Float64Array, ...]:
     return tuple(np.zeros(counts.shape) for _ in range(arguments))
 
 
-def _shifted(
+def _shift(
     primitives: Primitives, counts: Int64Array, terms: tuple[Term, ...], arguments: int
 ) -> tuple[Central, npt.NDArray[np.bool_]]:
     """Moments from sums of powers about one middle, and where these are not to be trusted."""
@@ -76,13 +76,13 @@ def _shifted(
         middle = centre(reals, ~np.isnan(reals))
         away.append((reals - middle, middle))
     powers: dict[Term, Float64Array] = {}
-    closed = _closed(terms)
+    closed = _close(terms)
     firsts: tuple[Term, ...] = ((1, 0), (0, 1))[:arguments]
     with np.errstate(invalid="ignore", over="ignore", divide="ignore"):
         for term in (*firsts, *closed):
             powers[term] = primitives.sums(f"power {term}", _power(away, term))
         means = tuple(powers[first] / np.maximum(counts, 1) for first in firsts)
-        sums = {term: _moved(powers, counts, means, term) for term in closed}
+        sums = {term: _move(powers, counts, means, term) for term in closed}
         doubtful = _doubtful(powers, sums, counts, terms)
         found = Central(counts, tuple(mean + middle for mean, (_, middle) in zip(means, away, strict=True)), sums)
     return found, doubtful
@@ -100,7 +100,7 @@ def _power(away: list[tuple[Float64Array, float]], term: Term) -> Callable[[], F
     return work_out
 
 
-def _moved(
+def _move(
     powers: dict[Term, Float64Array], counts: Int64Array, means: tuple[Float64Array, ...], term: Term
 ) -> Float64Array:
     """The sum of a term about the means, from sums about the middle: the binomial theorem for each argument."""
@@ -184,25 +184,25 @@ def _at(place: Float64Array, some: Array, values: Float64Array) -> Float64Array:
 
 def covariance(sample: int) -> Compose:
     """``sample`` is 1 for the covariance of a sample, 0 for that of a population."""
-    return _composed((XY,), 2, lambda found: _shared(found.sums[XY], found.count - sample))
+    return _compose((XY,), 2, lambda found: _share(found.sums[XY], found.count - sample))
 
 
 def correlation(primitives: Primitives) -> Computed:
     found = central(primitives, (XX, XY, YY), 2)
-    return _correlated(found, _steady(primitives, 2))
+    return _correlate(found, _steady(primitives, 2))
 
 
 def skewness(primitives: Primitives) -> Computed:
     """Bias-corrected, as in pandas."""
-    return _skewed(central(primitives, (XXX,), 1), _steady(primitives, 1))
+    return _find_skew(central(primitives, (XXX,), 1), _steady(primitives, 1))
 
 
 def kurtosis(primitives: Primitives) -> Computed:
     """Bias-corrected excess, as in pandas."""
-    return _peaked(central(primitives, (XXXX,), 1), _steady(primitives, 1))
+    return _find_kurtosis(central(primitives, (XXXX,), 1), _steady(primitives, 1))
 
 
-def _composed(terms: tuple[Term, ...], arguments: int, finish: Callable[[Central], Float64Array]) -> Compose:
+def _compose(terms: tuple[Term, ...], arguments: int, finish: Callable[[Central], Float64Array]) -> Compose:
     def compose(primitives: Primitives) -> Computed:
         return Computed(finish(central(primitives, terms, arguments)))
 
@@ -217,24 +217,24 @@ def _steady(primitives: Primitives, arguments: int) -> npt.NDArray[np.bool_]:
     return steady
 
 
-def _shared(total: Float64Array, count: Int64Array) -> Float64Array:
+def _share(total: Float64Array, count: Int64Array) -> Float64Array:
     return total / np.maximum(count, 1)
 
 
-def _correlated(found: Central, steady: npt.NDArray[np.bool_]) -> Computed:
+def _correlate(found: Central, steady: npt.NDArray[np.bool_]) -> Computed:
     with np.errstate(invalid="ignore", over="ignore", divide="ignore"):
         apart = np.sqrt(found.sums[XX]) * np.sqrt(found.sums[YY])
         return Computed(np.clip(found.sums[XY] / np.where(steady, 1.0, apart), -1.0, 1.0), steady)
 
 
-def _skewed(found: Central, steady: npt.NDArray[np.bool_]) -> Computed:
+def _find_skew(found: Central, steady: npt.NDArray[np.bool_]) -> Computed:
     n = np.maximum(found.count, 3).astype(np.float64)
     with np.errstate(invalid="ignore", over="ignore", divide="ignore"):
         shape = found.sums[XXX] / np.where(steady, 1.0, found.sums[XX] * np.sqrt(found.sums[XX]))
         return Computed(n * np.sqrt(n - 1) / (n - 2) * shape, steady)
 
 
-def _peaked(found: Central, steady: npt.NDArray[np.bool_]) -> Computed:
+def _find_kurtosis(found: Central, steady: npt.NDArray[np.bool_]) -> Computed:
     n = np.maximum(found.count, 4).astype(np.float64)
     with np.errstate(invalid="ignore", over="ignore", divide="ignore"):
         shape = found.sums[XXXX] / np.where(steady, 1.0, found.sums[XX] ** 2)
@@ -253,12 +253,12 @@ def part_name(term: Term, arguments: int) -> str:
 def moment(term: Term, arguments: int) -> Compose:
     """A hidden aggregate: the sum of one term, which squares beside it tell when to doubt."""
     terms = (XX, term, YY) if term == XY else (term,)
-    return _composed(terms, arguments, lambda found: found.sums[term])
+    return _compose(terms, arguments, lambda found: found.sums[term])
 
 
 def paired_mean(argument: int) -> Compose:
     """A hidden aggregate: the mean of one of two arguments, over the cells that have both."""
-    return _composed((XY,), 2, lambda found: found.means[argument])
+    return _compose((XY,), 2, lambda found: found.means[argument])
 
 
 def paired_extreme(argument: int, operation: str) -> Compose:
@@ -284,7 +284,7 @@ def joined_moments(parts: Parts, terms: tuple[Term, ...], arguments: int) -> Cen
     with np.errstate(invalid="ignore", over="ignore"):
         means = tuple(parts.sum(each * parts.values(name)) / whole for name in names)
         away = [parts.values(name) - parts.spread(mean) for name, mean in zip(names, means, strict=True)]
-        sums = {term: parts.sum(_moved_part(parts, each, away, term)) for term in _closed(terms)}
+        sums = {term: parts.sum(_moved_part(parts, each, away, term)) for term in _close(terms)}
     return Central(counts.astype(np.int64), means, sums)
 
 
@@ -307,7 +307,7 @@ def parts_of(terms: tuple[Term, ...], arguments: int, varies: bool = False) -> t
     """The hidden aggregates that joining these terms takes; ``varies`` asks whether values differ at all."""
     heads = ("count", "avg") if arguments == 1 else ("pairs", "pair_mean_x", "pair_mean_y")
     extremes = ("min", "max") if arguments == 1 else ("pair_min_x", "pair_max_x", "pair_min_y", "pair_max_y")
-    return (*heads, *(part_name(term, arguments) for term in _closed(terms)), *(extremes if varies else ()))
+    return (*heads, *(part_name(term, arguments) for term in _close(terms)), *(extremes if varies else ()))
 
 
 def join_moment(term: Term, arguments: int) -> Join:
@@ -321,28 +321,28 @@ def join_paired_mean(argument: int) -> Join:
 def join_covariance(sample: int) -> Join:
     def join(parts: Parts) -> Computed:
         found = joined_moments(parts, (XY,), 2)
-        return Computed(_shared(found.sums[XY], found.count - sample))
+        return Computed(_share(found.sums[XY], found.count - sample))
 
     return join
 
 
 def join_correlation(parts: Parts) -> Computed:
     found = joined_moments(parts, (XX, XY, YY), 2)
-    return _correlated(found, _steady_parts(parts, (("pair_min_x", "pair_max_x"), ("pair_min_y", "pair_max_y"))))
+    return _correlate(found, _steady_parts(parts, (("pair_min_x", "pair_max_x"), ("pair_min_y", "pair_max_y"))))
 
 
 def join_skewness(parts: Parts) -> Computed:
-    return _skewed(joined_moments(parts, (XXX,), 1), _steady_parts(parts, (("min", "max"),)))
+    return _find_skew(joined_moments(parts, (XXX,), 1), _steady_parts(parts, (("min", "max"),)))
 
 
 def join_kurtosis(parts: Parts) -> Computed:
-    return _peaked(joined_moments(parts, (XXXX,), 1), _steady_parts(parts, (("min", "max"),)))
+    return _find_kurtosis(joined_moments(parts, (XXXX,), 1), _steady_parts(parts, (("min", "max"),)))
 
 
 def join_variance(sample: int, root: bool) -> Join:
     def join(parts: Parts) -> Computed:
         found = joined_moments(parts, (XX,), 1)
-        variance = _shared(found.sums[XX], found.count - sample)
+        variance = _share(found.sums[XX], found.count - sample)
         return Computed(np.sqrt(variance) if root else variance)
 
     return join

@@ -10,13 +10,27 @@ from windrow.aggregates.ingredients import (
     PAIR,
     always_float64,
     always_int64,
+    give_picked,
     give_reals,
     join_extreme,
     join_total,
+    same,
 )
 from windrow.aggregates.moments import XX, XXX, XXXX, XY, YY
 
 PART_DEFINITIONS = (
+    Definition(
+        "row_value",
+        "the value of a frame's n-th row, missing or not, counted from the frame's end if n is negative",
+        ANY,
+        same,
+        operation="row",
+        finish=give_picked,
+        parameter="n",
+        picks=True,
+        ordered=True,
+        hidden=True,
+    ),
     Definition(
         "moment_xx",
         "the sum of squared distances from the mean",

@@ -73,7 +73,7 @@ class ShapeRequest:
             spans[one.axis] = list(self._spans(one, results))
         for piece in itertools.product(*spans):
             lo, hi = tuple(part[0] for part in piece), tuple(part[1] for part in piece)
-            yield Box(lo, hi), _limited(self.shape, [part[2] for part in piece])
+            yield Box(lo, hi), _limit(self.shape, [part[2] for part in piece])
 
     def _spans(self, one: Any, results: Box) -> Iterator[tuple[int, int, Any]]:
         axis = one.axis
@@ -96,7 +96,7 @@ def _positions(bounds: Box, steps: tuple[int, ...], results: Box) -> Box:
     return Box(lo, hi)
 
 
-def _limited(shape: BoundShape, limits: list[tuple[int, int] | None]) -> BoundShape:
+def _limit(shape: BoundShape, limits: list[tuple[int, int] | None]) -> BoundShape:
     """The shape with further limits on offsets instead of ranges in label units."""
     if not shape.labelled:
         return shape
@@ -124,10 +124,10 @@ def evaluate_shape(
     if len(pieces) == 1:
         return _evaluate(request, pieces[0][1], columns, held, results, aggregates, out)
     parts = [(box, _evaluate(request, shape, columns, held, box, aggregates, None)) for box, shape in pieces]
-    return {name: _assembled([(box, part[name]) for box, part in parts], results) for name in aggregates}
+    return {name: _assemble([(box, part[name]) for box, part in parts], results) for name in aggregates}
 
 
-def _assembled(parts: list[tuple[Box, Result]], results: Box) -> Result:
+def _assemble(parts: list[tuple[Box, Result]], results: Box) -> Result:
     values = np.empty(results.shape, parts[0][1].values.dtype)
     missing = np.zeros(results.shape, bool)
     for box, part in parts:
@@ -179,9 +179,9 @@ class ShapeLayout:
         return turned or self.free > 0 or any(not isinstance(take, slice) for take in self.takes)
 
     def column(self, column: Column) -> Column:
-        return Column(self._laid(column.values), None if column.present is None else self._laid(column.present))
+        return Column(self._lay(column.values), None if column.present is None else self._lay(column.present))
 
-    def _laid(self, values: Array) -> Array:
+    def _lay(self, values: Array) -> Array:
         for axis, take in enumerate(self.takes):
             index = (slice(None),) * axis
             values = values[(*index, take)] if isinstance(take, slice) else np.take(values, take, axis)

@@ -138,7 +138,7 @@ class CellEvaluation(Evaluation):
         if self.method == "auto" and operation in REDUCED and not slides:
             return self.neighbours.reduce(operation, column)
         run = kernel("incremental" if slides else "naive")
-        return self._reduced(
+        return self._reduce(
             column, slides, lambda taken, windows: run(operation, taken.values, taken.present, [windows], ranks)
         )
 
@@ -154,28 +154,28 @@ class CellEvaluation(Evaluation):
                 NO_VALUES, *user_windows(user.functions, taken.values, taken.present, [windows], kind, method)
             )
 
-        return self._reduced(column, slides, reduce)
+        return self._reduce(column, slides, reduce)
 
-    def _reduced(self, column: Column, slides: bool, reduce: Reduce) -> Outcome:
+    def _reduce(self, column: Column, slides: bool, reduce: Reduce) -> Outcome:
         """A kernel over the neighbours of some cells at a time."""
         pieces = self.neighbours.strips() if slides else self.neighbours.lists()
-        return _joined([reduce(_taken(column, cells), windows) for cells, windows in pieces], reduce, column)
+        return _join([reduce(_take(column, cells), windows) for cells, windows in pieces], reduce, column)
 
     def _slides(self) -> bool:
         return self.neighbours.slides(self.method)
 
 
-def _joined(outcomes: list[Outcome], reduce: Reduce, column: Column) -> Outcome:
+def _join(outcomes: list[Outcome], reduce: Reduce, column: Column) -> Outcome:
     if not outcomes:  # no neighbourhoods: a kernel still says of which types nothing is
         nothing = np.zeros(0, np.int64)
-        return reduce(_taken(column, nothing), VariableSweep(nothing, nothing))
+        return reduce(_take(column, nothing), VariableSweep(nothing, nothing))
     if len(outcomes) == 1:
         return outcomes[0]
     reals, exact, counts = (np.concatenate([outcome[k] for outcome in outcomes]) for k in range(3))
     return Outcome(reals, exact, counts)
 
 
-def _taken(column: Column, cells: Int64Array) -> Column:
+def _take(column: Column, cells: Int64Array) -> Column:
     return Column(column.values[cells], None if column.present is None else column.present[cells])
 
 

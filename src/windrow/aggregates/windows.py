@@ -303,10 +303,10 @@ class WindowPrimitives:
     def sums(self, name: str, values: Callable[[], Float64Array]) -> Float64Array:
         key = (*self._names, name)
         if key not in self._sums:
-            self._sums[key] = self._summed(key, values())
+            self._sums[key] = self._sum_up(key, values())
         return self._sums[key]
 
-    def _summed(self, key: tuple[object, ...], values: Float64Array) -> Float64Array:
+    def _sum_up(self, key: tuple[object, ...], values: Float64Array) -> Float64Array:
         """Sums; what is worked out to NaN at a cell that is present makes its sums NaN, and is not passed over."""
         lost = np.isnan(values) if self._present is None else np.isnan(values) & self._present
         if not lost.any():

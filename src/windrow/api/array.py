@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     import xarray as xr
     from pyspark.sql import DataFrame
 
-    from windrow.api.batch import Batch, Grid
+    from windrow.api.batch import Batch
+    from windrow.api.batch_arguments import Grid
     from windrow.api.cells import Steps
     from windrow.api.database import Database
     from windrow.api.describe import Description

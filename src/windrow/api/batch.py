@@ -7,9 +7,18 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
+from windrow.api.batch_arguments import (
+    Grid,
+    bind_where,
+    compact_array,
+    find_gridding,
+    parse_value,
+    refuse_sparse,
+    scope_of,
+)
 from windrow.api.creation import Blueprint, draw_up
 from windrow.api.reports import Change, Earlier, Report
-from windrow.errors import ConflictError, DataError, ExpressionError, SchemaError
+from windrow.errors import ConflictError, DataError, SchemaError
 from windrow.model.gridding import Gridding
 from windrow.model.labels import Labels
 from windrow.model.source import ComputedCells
@@ -23,15 +32,12 @@ from windrow.storage.working import WorkingArray
 if TYPE_CHECKING:
     from windrow.api.array import Array
     from windrow.api.database import Database
-    from windrow.execution.engine import Engine
     from windrow.expressions.nodes import Node
     from windrow.model.schema import Schema
     from windrow.operations.sparse.tasks import Duplicates
-    from windrow.plan.scopes import CellScope
     from windrow.views.known import KnownView
     from windrow.views.maintain import Maintenance
 
-Grid = Mapping[str, object] | Gridding | bool | None
 Opened = TypeVar("Opened")
 
 
@@ -244,7 +250,7 @@ class Batch:
         """Write a box of values into a dense array; see Array.write."""
         working = self._working(array)
         if working is not None:
-            _refuse_sparse(working)
+            refuse_sparse(working)
             region = region_of(values, working, at, labels or {})
             self._written(working, "write", region)
 
@@ -253,7 +259,7 @@ class Batch:
         working = self._working(array)
         if working is None:
             return
-        _refuse_sparse(working)
+        refuse_sparse(working)
         if len(working.schema.growing) != 1:
             raise DataError(
                 f"array {array} needs exactly one growing dimension to append along",
@@ -291,7 +297,7 @@ class Batch:
             self._done(working, "insert", found.cells, found.replaced, found.duplicates)
             return
         rows = rows_of(cells, engine, ordered=on_duplicate == "last")
-        gridding = _gridding(working, grid)
+        gridding = find_gridding(working, grid)
         if gridding is not None:
             rows = gridded(rows, gridding, working.schema, engine)
         numbered = gridding is not None and working.schema.numbering_name is not None
@@ -318,7 +324,7 @@ class Batch:
 
         working = self._working(array)
         if working is not None:
-            deleted = delete(self.database.engine, working, _condition(working, where))
+            deleted = delete(self.database.engine, working, bind_where(working, where))
             self._done(working, "delete", deleted)
 
     def update(self, array: str, set: Mapping[str, Any], where: str | Node | None = None) -> None:
@@ -330,9 +336,9 @@ class Batch:
             raise DataError("update needs a mapping", got=repr(set), hint="As in update({'a': 'a + 1'}, where='a > 3')")
         working = self._working(array)
         if working is not None:
-            scope = _scope(working)
-            assignments = {name: bind_value(_value(given), scope)[0] for name, given in set.items()}
-            touched = update(self.database.engine, working, assignments, _condition(working, where))
+            scope = scope_of(working)
+            assignments = {name: bind_value(parse_value(given), scope)[0] for name, given in set.items()}
+            touched = update(self.database.engine, working, assignments, bind_where(working, where))
             self._done(working, "update", touched)
 
     def set_labels(self, array: str, dimension: str, labels: Any) -> None:
@@ -348,7 +354,7 @@ class Batch:
             raise DataError("chunks is a mapping", got=repr(chunks), hint="As in {'i': 100}")
         working = self._touch(array, lambda transaction: transaction.working(array))
         if working is not None:
-            _compact(self.database.engine, working, dict(chunks or {}))
+            compact_array(self.database.engine, working, dict(chunks or {}))
             self._done(working, "compact")
 
 
@@ -361,73 +367,3 @@ def refuse_hidden(name: str) -> None:
 
 def _is_view(record: ArrayRecord, views: Iterable[ViewRecord]) -> bool:
     return any(view.array_id == record.id for view in views)
-
-
-def _refuse_sparse(working: WorkingArray) -> None:
-    if working.record.sparse:
-        raise DataError(
-            f"array {working.record.name} is sparse", got="a box of values", hint="Use insert() with a table of cells"
-        )
-
-
-def _gridding(working: WorkingArray, grid: Grid) -> Gridding | None:
-    if grid is False:
-        return None
-    if isinstance(grid, Gridding):
-        return grid
-    if isinstance(grid, Mapping):
-        return Gridding.of(grid)
-    known = None if working.record.gridding is None else Gridding.from_json(working.record.gridding)
-    # Results that were stored lie on a grid, too; what takes points also keeps their exact coordinates.
-    if known is None or not {a.name for a in known.exact_attributes()} <= set(working.schema.attribute_names):
-        return None
-    return known
-
-
-def _compact(engine: Engine, working: WorkingArray, chunks: dict[str, int]) -> None:
-    if working.record.sparse:
-        from windrow.operations.sparse.rewrite import compact_sparse
-
-        compact_sparse(engine, working, chunks)
-    else:
-        writing.compact_dense(engine, working, chunks)
-
-
-def _scope(working: WorkingArray) -> CellScope:
-    """Where expressions over an array's cells look names up: a labelled dimension is its label."""
-    from windrow.model.coordinates import coordinates_of
-    from windrow.plan.scopes import CellScope
-
-    gridding = None if working.record.gridding is None else Gridding.from_json(working.record.gridding)
-    coordinates = coordinates_of(working.schema, working.labels, gridding)
-    dimensions = working.schema.dimension_names
-    return CellScope(working.schema, working.box, coordinates, dimensions, (working.record.name,))
-
-
-def _condition(working: WorkingArray, where: str | Node | None) -> Node | None:
-    from windrow.plan.scopes import bind_condition
-
-    parsed = _parsed(where)
-    return None if parsed is None else bind_condition(parsed, _scope(working))
-
-
-def _parsed(text: str | Node | None) -> Node | None:
-    from windrow.expressions.nodes import Node
-    from windrow.language.expression import parse_expression
-
-    if text is None or isinstance(text, Node):
-        return text
-    if not isinstance(text, str):
-        raise ExpressionError("a condition is a text", got=repr(text), hint="As in 'a > 3 and i <= 10'")
-    return parse_expression(text)
-
-
-def _value(expression: Any) -> Node:
-    """An assignment's right side: text is an expression, anything else a constant."""
-    from windrow.expressions.nodes import Literal, Node
-
-    if isinstance(expression, Node):
-        return expression
-    parsed = _parsed(expression) if isinstance(expression, str) else Literal(expression)
-    assert parsed is not None
-    return parsed

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ import numpy.typing as npt
 
 from windrow.aggregates.aggregate import Aggregate, parse_aggregate
 from windrow.aggregates.columns import PLACES, Column
+from windrow.aggregates.shape_blocks import ShapeRequest
 from windrow.aggregates.windows import METHODS, Evaluation
 from windrow.api.shaped import shape_request, shaped
 from windrow.errors import DataError, SchemaError
@@ -73,50 +75,92 @@ def sliding(
     columns = {"x": column, **_second(second, column, aggregate)}
     wraps = _each(wrap, ndim, "wrap")
     steps = [_positive(s, "a step") for s in _each(step, ndim, "step")]
-    if boundary not in BOUNDARIES:
-        raise SchemaError("boundary must be one of " + ", ".join(BOUNDARIES), got=repr(boundary))
-    if method not in METHODS:
-        raise DataError("method must be one of " + ", ".join(METHODS), got=repr(method))
+    _check_words(boundary, method)
     cells = column.values.shape
     counts = tuple(-(-n // s) for n, s in zip(cells, steps, strict=True))
     if out is not None:
         _check_out(out, counts, aggregate, column)
     if shape is not None:
-        if sweep is not None:
-            raise SchemaError("shapes are not swept along one axis", got=f"sweep={sweep!r}")
-        if boundary != "clip":
-            raise SchemaError("shapes are clipped at the border", got=f"boundary={boundary!r}")
+        _refuse_with_shape(sweep, boundary)
         request = shape_request(shape, cells, wraps, steps, min_count, method, strategy)
-        if 0 in cells:
-            return _delivered(_empty(aggregate, column, counts), out)
-        direct = out if out is not None and _fits(out, column) else None
-        return _delivered(shaped(request, columns, aggregate, direct), out)
+        return _over_shape(request, columns, aggregate, counts, out)
     check_strategy(method, strategy, NAMES)
     check_sweep(method, strategy, sweep)
     swept = None if sweep is None else _axis(sweep, ndim)
-    extents = _extents(window, anchor, wraps, ndim)
-    if 0 in cells:
+    extents = tuple(_extents(window, anchor, wraps, ndim))
+    asked = _Windows(extents, tuple(steps), counts, boundary == "drop", min_count, method, strategy, swept)
+    return asked.over(columns, aggregate, out)
+
+
+@dataclass(frozen=True)
+class _Windows:
+    """Windows as they were asked for, on an array that gives ``counts`` results along each axis."""
+
+    extents: tuple[Extent, ...]
+    steps: tuple[int, ...]
+    counts: tuple[int, ...]
+    drops: bool
+    min_count: int
+    method: str
+    strategy: str
+    swept: int | None
+
+    def over(self, columns: dict[str, Column], aggregate: Aggregate, out: Array | None) -> Array:
+        """The aggregate over each window."""
+        cells = columns["x"].values.shape
+        if 0 in cells:
+            return _delivered(_empty(aggregate, columns["x"], self.counts), out)
+        columns, sweeps = _laid_out(columns, aggregate, _plans(self.extents, self.steps, cells))
+        outside = None
+        if self.drops:
+            outside = [_outside(*axis) for axis in zip(self.extents, self.counts, self.steps, cells, strict=True)]
+        column = columns["x"]
+        direct = out if out is not None and _fits(out, column) else None
+        evaluation = Evaluation(
+            columns, column.values.shape, sweeps, self.method if self.swept is None else "incremental",
+            self.min_count, self.drops, outside, direct, self.strategy, self.swept,
+        )  # fmt: skip
+        return _delivered(evaluation.result(aggregate).filled(direct), out)
+
+
+def _check_words(boundary: str, method: str) -> None:
+    if boundary not in BOUNDARIES:
+        raise SchemaError("boundary must be one of " + ", ".join(BOUNDARIES), got=repr(boundary))
+    if method not in METHODS:
+        raise DataError("method must be one of " + ", ".join(METHODS), got=repr(method))
+
+
+def _refuse_with_shape(sweep: Any, boundary: str) -> None:
+    if sweep is not None:
+        raise SchemaError("shapes are not swept along one axis", got=f"sweep={sweep!r}")
+    if boundary != "clip":
+        raise SchemaError("shapes are clipped at the border", got=f"boundary={boundary!r}")
+
+
+def _over_shape(
+    request: ShapeRequest, columns: dict[str, Column], aggregate: Aggregate, counts: tuple[int, ...], out: Array | None
+) -> Array:
+    column = columns["x"]
+    if 0 in column.values.shape:
         return _delivered(_empty(aggregate, column, counts), out)
-    plans = _plans(tuple(extents), tuple(steps), cells)
+    direct = out if out is not None and _fits(out, column) else None
+    return _delivered(shaped(request, columns, aggregate, direct), out)
+
+
+def _laid_out(
+    columns: dict[str, Column], aggregate: Aggregate, plans: list[tuple[Array | None, AnySweep]]
+) -> tuple[dict[str, Column], list[AnySweep]]:
+    """The cells as windows meet them, those of periodic axes again beyond their ends, and how to sweep each axis."""
+    values = columns["x"].values
     if aggregate.definition.ordered and any(take is not None for take, _ in plans):
-        columns[PLACES] = Column(np.arange(column.values.size).reshape(cells))
+        columns = {**columns, PLACES: Column(np.arange(values.size).reshape(values.shape))}
     for axis, (take, _) in enumerate(plans):
         if take is not None:
             columns = {
                 name: Column(np.take(one.values, take, axis), _take(one.present, take, axis))
                 for name, one in columns.items()
             }
-    column = columns["x"]
-    outside = None
-    if boundary == "drop":
-        outside = [_outside(*axis) for axis in zip(extents, counts, steps, cells, strict=True)]
-    sweeps = [sweep for _, sweep in plans]
-    direct = out if out is not None and _fits(out, column) else None
-    evaluation = Evaluation(
-        columns, column.values.shape, sweeps, method if swept is None else "incremental", min_count,
-        boundary == "drop", outside, direct, strategy, swept,
-    )  # fmt: skip
-    return _delivered(evaluation.result(aggregate).filled(direct), out)
+    return columns, [sweep for _, sweep in plans]
 
 
 def _column(values: Any) -> Column:

@@ -107,17 +107,23 @@ class Report:
 
     def write(self, folder: str | os.PathLike[str]) -> list[Path]:
         """report.json, report.md and, where matplotlib is installed, report.png; returns what was written."""
-        place = Path(folder)
-        place.mkdir(parents=True, exist_ok=True)
-        written = [place / "report.json", place / "report.md"]
-        written[0].write_text(self.to_json(), encoding="utf-8")
-        written[1].write_text(self.to_markdown(), encoding="utf-8")
-        if draw_bars([row for row in self.rows if row.margin is not None], self.title, place / "report.png"):
-            written.append(place / "report.png")
-        return written
+        return write_report(self, folder, self.to_json(), self.to_markdown())
 
     def __str__(self) -> str:
         return "\n".join([self.title, *map(str, self.rows), self.summary])
+
+
+def write_report(targets: Report, folder: str | os.PathLike[str], as_json: str, as_markdown: str) -> list[Path]:
+    """report.json, report.md and, where there is something to draw, report.png."""
+    place = Path(folder)
+    place.mkdir(parents=True, exist_ok=True)
+    written = [place / "report.json", place / "report.md"]
+    written[0].write_text(as_json, encoding="utf-8")
+    written[1].write_text(as_markdown, encoding="utf-8")
+    judged = [row for row in targets.rows if row.margin is not None]
+    if judged and draw_bars(judged, targets.title, place / "report.png"):
+        written.append(place / "report.png")
+    return written
 
 
 def draw_bars(rows: Sequence[Measurement], title: str, path: Path) -> bool:

@@ -6,15 +6,18 @@ import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 from windrow.bench.report import Measurement, Report, Show
+from windrow.bench.tables import Table, TableReport
 from windrow.bench.timing import environment
-from windrow.bench.windows_peers import ONE_THREAD
-from windrow.bench.windows_report import Table, WindowsReport
-from windrow.errors import MachineError, UnknownNameError
+from windrow.errors import MachineError, StoreError, UnknownNameError
 from windrow.execution.session import active_session
+
+ONE_THREAD = {"POLARS_MAX_THREADS": "1", "OMP_NUM_THREADS": "1"}
+"""Must be in the environment before the packages are imported."""
 
 Found = Iterator[Table | Measurement]
 
@@ -37,6 +40,7 @@ class SectionedBench(Protocol):
 
 
 AnyBench = TypeVar("AnyBench", bound=SectionedBench)
+AnyScale = TypeVar("AnyScale")
 
 
 def choose(sections: Mapping[str, Any], only: Sequence[str], on_spark: Sequence[str], command: str) -> list[str]:
@@ -65,9 +69,20 @@ def temporary_folder(out: Path | None) -> Iterator[Path]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
+def check_disk(folder: Path, needed: int) -> None:
+    """Refuse to begin what would fill the disk."""
+    free = shutil.disk_usage(folder).free
+    if free < needed:
+        raise StoreError(
+            f"the benchmark needs {needed / 1e9:.0f} GB of disk for a while",
+            got=f"{free / 1e9:.1f} GB free in {folder.parent}",
+            hint="Choose another folder with --out or TMPDIR, or run with --quick",
+        )
+
+
 def run_sections(
     title: str, sections: Iterable[Callable[[AnyBench], Found]], bench: AnyBench, out: Path | None, show: Show
-) -> WindowsReport:
+) -> TableReport:
     """Measure, showing each table as it is found; the report goes into ``out``."""
     tables: list[Table] = []
     rows: list[Measurement] = []
@@ -81,10 +96,46 @@ def run_sections(
                     rows.append(found)
                     show(f"{found}\n")
     versions = {peer.name: peer.version for peer in bench.peers}
-    report = WindowsReport(Report(title, tuple(rows)), tuple(tables), versions)
+    report = TableReport(Report(title, tuple(rows)), tuple(tables), versions)
     if report.missing_peers:
         show(f"not installed, and so not measured: {', '.join(report.missing_peers)}. pip install 'windrow[peers]'")
     show("\n".join(["", *report.target_table(), report.targets.summary]))
     if out is not None:
         show("written: " + ", ".join(str(path) for path in report.write(out)))
     return report
+
+
+@dataclass(frozen=True)
+class Suite(Generic[AnyBench, AnyScale]):
+    """The sections of one command, and its two sizes.
+
+    ``make`` gives what sections are given: of a scale, and of a folder for what is stored meanwhile. ``prepare``
+    refuses what cannot run, and does what no section is to be charged for.
+    """
+
+    command: str
+    sections: Mapping[str, Callable[[AnyBench], Found]]
+    full: AnyScale
+    quick: AnyScale
+    make: Callable[[AnyScale, Path], AnyBench]
+    on_spark: Sequence[str] = ()
+    prepare: Callable[[AnyScale, Path, Sequence[str]], None] | None = None
+
+    def run(
+        self, quick: bool = False, out: Path | None = None, only: Sequence[str] = (), show: Show = print
+    ) -> TableReport:
+        """Measure, showing each table as it is found; ``out`` is a folder for the report and its plots.
+
+        ``only`` names the sections to measure. Temporary data, removed at the end, goes into ``out`` or else where the
+        system keeps temporary files (TMPDIR).
+        """
+        return self.run_at(self.quick if quick else self.full, out, only, show)
+
+    def run_at(self, scale: AnyScale, out: Path | None, only: Sequence[str], show: Show) -> TableReport:
+        """The same at any size."""
+        chosen = choose(self.sections, only, self.on_spark, self.command)
+        with temporary_folder(out) as folder:
+            if self.prepare is not None:
+                self.prepare(scale, folder, chosen)
+            sections = (self.sections[name] for name in chosen)
+            return run_sections(self.command, sections, self.make(scale, folder), out, show)

@@ -10,9 +10,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import date
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
-from windrow.aggregates.aggregate import Aggregate, FramedAggregate, count, first, last, max, sum
+from windrow.aggregates.aggregate import Aggregate, FramedAggregate, count, max, sum
 from windrow.aggregates.positions import Position
 from windrow.dataframes.sessions import column_named, functions, is_column
 from windrow.errors import DataError, SchemaError
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 HELPER = "__position_"
 ALL = Frame.rows(None, None)
 SO_FAR = Frame.rows(None, 0)
+NO_OTHERS = "no others"
 
 
 def has_positions(aggregates: Mapping[str, Any]) -> bool:
@@ -95,16 +96,10 @@ class Steps:
     def counted(self, frame: Frame[Any]) -> Column:
         return self._helper(self.first, ("counted", str(frame)), lambda: count().over(frame))
 
-    def picked(self, which: Callable[[Any], Aggregate], value: Column, frame: Frame[Any]) -> Column:
-        """The value of the first or last row of a frame that has rows; NULL if it is NULL."""
-        empty = self._helper(
-            self.first, ("null", which.__name__, str(value), str(frame)), lambda: which(value.isNull()).over(frame)
-        )
-        found = self._helper(
-            self.first, ("value", which.__name__, str(value), str(frame)), lambda: which(value).over(frame)
-        )
-        column: Column = functions().when(~empty, found)
-        return column
+    def row_of(self, value: Column, frame: Frame[Any], number: int) -> Column:
+        """The value of a frame's n-th row, from its end if negative; NULL if it is NULL or there is no such row."""
+        key = ("picked", str(value), number, str(frame))
+        return self._helper(self.first, key, lambda: Aggregate("row_value", cast(Any, value), number).over(frame))
 
     def absolute(self, value: Column, number: Callable[[], Column], key: Any) -> Column:
         """The value of the row of a partition that has a number."""
@@ -131,7 +126,7 @@ def _word(key: tuple[Any, ...]) -> str:
         return f"the {'last value' if rest[-1] == 'last' else f'value of row {rest[-1]}'} of the partition"
     if kind == "counted":
         return f"the number of {rest[-1]}"
-    return f"{'whether there is a' if kind == 'null' else 'the'} {rest[0]} value of {rest[-1]}"
+    return f"{'the last row' if rest[1] < 0 else f'row {rest[1]}'} of {rest[-1]}"
 
 
 def _value(given: Any, frame: DataFrame) -> Column:
@@ -198,8 +193,7 @@ def _ntile(steps: Steps, asked: Position) -> Callable[[], Column]:
 def _shift(steps: Steps, asked: Position) -> Callable[[], Column]:
     rows = -asked.number if asked.name == "lag" else asked.number
     frame = Frame.rows(rows, rows)
-    value: Any = _value(asked.attribute, steps.query.df)
-    found = steps._helper(steps.first, ("value", "first", str(value), str(frame)), lambda: first(value).over(frame))
+    found = steps.row_of(_value(asked.attribute, steps.query.df), frame, 1)
     if asked.default is None:
         return lambda: found
     inside, default = steps.counted(frame), _default(asked, steps.query.df)
@@ -207,44 +201,44 @@ def _shift(steps: Steps, asked: Position) -> Callable[[], Column]:
 
 
 def _first_value(steps: Steps, asked: Position) -> Callable[[], Column]:
+    return _nth_value(steps, replace(asked, number=1))
+
+
+def _nth_value(steps: Steps, asked: Position) -> Callable[[], Column]:
     frame, value = _frame(steps, asked), _value(asked.attribute, steps.query.df)
-    if frame.start is None:
-        return _nth_of_all(steps, value, frame, 1)
-    found = steps.picked(first, value, frame)
+    if frame.start is None and frame.exclusion == NO_OTHERS:
+        return _nth_of_all(steps, value, frame, asked.number)
+    found = steps.row_of(value, _without_end(frame, asked.number), asked.number)
     return lambda: found
 
 
 def _last_value(steps: Steps, asked: Position) -> Callable[[], Column]:
     frame, value = _frame(steps, asked), _value(asked.attribute, steps.query.df)
-    if frame.end is None:
-        inside, found = steps.counted(frame), steps.absolute(value, steps.rows, "last")
-        return lambda: functions().when(inside > 0, found)
-    if frame.start is None:
-        # The last row is the same in a frame that begins no later than with it.
-        end = _offset(frame.end)
-        if frame.unit != "rows" and (end is None or end < 0):
-            raise _unlike(asked, frame)
-        frame = replace(frame, start=0 if end is None or end >= 0 else frame.end)
-    found = steps.picked(last, value, frame)
+    if frame.end is None and frame.exclusion == NO_OTHERS:
+        inside, whole = steps.counted(frame), steps.absolute(value, steps.rows, "last")
+        return lambda: functions().when(inside > 0, whole)
+    found = steps.row_of(value, _without_start(frame), -1)
     return lambda: found
 
 
-def _nth_value(steps: Steps, asked: Position) -> Callable[[], Column]:
-    frame, value = _frame(steps, asked), _value(asked.attribute, steps.query.df)
-    if asked.number == 1:
-        return _first_value(steps, asked)
-    if frame.start is None:
-        return _nth_of_all(steps, value, frame, asked.number)
+def _without_end(frame: Frame[Any], number: int) -> Frame[Any]:
+    """A frame with the same first rows that is bounded, if it can be told: then a task needs no more than these."""
     start = _offset(frame.start)
-    if frame.unit != "rows" or start is None:
-        raise _unlike(asked, frame)
-    # A frame that is cut off at the partition's first row counts from there.
-    offset = start + asked.number - 1
-    inside, number = steps.counted(frame), steps.number()
-    near = steps.picked(first, value, Frame.rows(offset, offset))
-    absolute = _nth_of_all(steps, value, frame, asked.number)
-    f = functions()
-    return lambda: f.when(inside >= asked.number, f.when(number > -start, near).otherwise(absolute()))
+    if frame.end is not None or frame.exclusion != NO_OTHERS or start is None:
+        return frame
+    if frame.unit == "rows":  # also where it is cut off at the partition's first row
+        return replace(frame, end=(start if start > 0 else 0) + number - 1)
+    return replace(frame, end=0) if number == 1 and start <= 0 else frame
+
+
+def _without_start(frame: Frame[Any]) -> Frame[Any]:
+    """A frame with the same last row that is bounded, if it can be told."""
+    end = _offset(frame.end)
+    if frame.start is not None or frame.exclusion != NO_OTHERS or end is None:
+        return frame
+    if frame.unit == "rows":
+        return replace(frame, start=end if end < 0 else 0)
+    return replace(frame, start=0) if end >= 0 else frame
 
 
 def _nth_of_all(steps: Steps, value: Column, frame: Frame[Any], number: int) -> Callable[[], Column]:
@@ -254,10 +248,7 @@ def _nth_of_all(steps: Steps, value: Column, frame: Frame[Any], number: int) -> 
 
 
 def _frame(steps: Steps, asked: Position) -> Frame[Any]:
-    frame: Frame[Any] = asked.frame or steps.query.default_frame
-    if frame.exclusion != "no others":
-        raise DataError(f"{asked.name} has no EXCLUDE", got=str(frame))
-    return frame
+    return asked.frame or steps.query.default_frame
 
 
 def _offset(bound: Any) -> int | None:
@@ -266,11 +257,6 @@ def _offset(bound: Any) -> int | None:
     if isinstance(amount, bool) or not isinstance(amount, int):
         return None
     return -amount if isinstance(bound, Offset) and bound.before else amount
-
-
-def _unlike(asked: Position, frame: Frame[Any]) -> DataError:
-    hint = "Frames that begin unbounded, or count rows, can"
-    return DataError(f"{asked.name} cannot be divided among tasks over this frame", got=str(frame), hint=hint)
 
 
 _MAKE: Mapping[str, Callable[[Steps, Position], Callable[[], Column]]] = {

@@ -31,7 +31,7 @@ def negate(values: pa.Array, node: Unary) -> pa.Array:
     """The values with their signs changed."""
     if pa.types.is_null(values.type) or pa.types.is_floating(values.type):
         return values if pa.types.is_null(values.type) else pc.negate(values)
-    return _checked(pc.negate_checked, node, fitted(values, pa.int64(), node))
+    return _compute(pc.negate_checked, node, fitted(values, pa.int64(), node))
 
 
 def calculate(node: Binary, left: pa.Array, right: pa.Array) -> pa.Array:
@@ -43,17 +43,17 @@ def calculate(node: Binary, left: pa.Array, right: pa.Array) -> pa.Array:
     if node.operator in ("/", "//", "%"):
         _refuse_zero(node, left, right)
     if node.operator in _WHOLE:
-        return _divided(node, left, right)
+        return _divide(node, left, right)
     if kind.is_float:
         return widen(_FLOAT[node.operator](left, right))
-    return _checked(_INTEGER[node.operator], node, left, right)
+    return _compute(_INTEGER[node.operator], node, left, right)
 
 
 def _kind(values: pa.Array) -> DataType:
     return NULL if pa.types.is_null(values.type) else data_type_from_arrow(values.type)
 
 
-def _checked(compute: Callable[..., pa.Array], node: Node, *values: pa.Array) -> pa.Array:
+def _compute(compute: Callable[..., pa.Array], node: Node, *values: pa.Array) -> pa.Array:
     try:
         return compute(*values)
     except pa.ArrowInvalid as error:
@@ -73,7 +73,7 @@ def _refuse_zero(node: Binary, left: pa.Array, right: pa.Array) -> None:
         raise ExpressionError("division by zero", got=as_said(node), hint=hint)
 
 
-def _divided(node: Binary, left: pa.Array, right: pa.Array) -> pa.Array:
+def _divide(node: Binary, left: pa.Array, right: pa.Array) -> pa.Array:
     """Rounded down, and the remainder with the sign of the divisor, as in Python."""
     missing = pc.or_(pc.is_null(left), pc.is_null(right)).to_numpy(zero_copy_only=False)
     one = pa.scalar(1, left.type)

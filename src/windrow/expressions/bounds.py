@@ -56,18 +56,18 @@ class _Search:
             every = isinstance(node, And) is truth
             return reduce(and_ if every else or_, [self.where(operand, truth) for operand in node.operands])
         if any(isinstance(part, Label) for part in node.walk()):
-            return self._tried(node, truth)
+            return self._find_box(node, truth)
         if isinstance(node, Comparison):
-            return self._compared(node.left, node.operator if truth else _OPPOSITE[node.operator], node.right)
+            return self._compare(node.left, node.operator if truth else _OPPOSITE[node.operator], node.right)
         if isinstance(node, Between):
             return self._between(node, truth is not node.negated)
         if isinstance(node, InList) and truth is not node.negated:
-            return reduce(or_, [self._compared(node.operand, "=", option) for option in node.options])
+            return reduce(or_, [self._compare(node.operand, "=", option) for option in node.options])
         if isinstance(node, IsNull) and self._axis(node.operand) is not None:
             return self.bounds if truth is node.negated else self.nothing
         return self.bounds
 
-    def _tried(self, node: Node, truth: bool) -> Box:
+    def _find_box(self, node: Node, truth: bool) -> Box:
         """From the first to the last cell of the one dimension that the condition reads which can satisfy it."""
         columns = node.columns()
         axis = self._axis(next(iter(columns))) if len(columns) == 1 else None
@@ -93,9 +93,9 @@ class _Search:
     def _between(self, node: Between, inside: bool) -> Box:
         low, high = (">=", "<=") if inside else ("<", ">")
         combine: Callable[[Box, Box], Box] = and_ if inside else or_
-        return combine(self._compared(node.operand, low, node.low), self._compared(node.operand, high, node.high))
+        return combine(self._compare(node.operand, low, node.low), self._compare(node.operand, high, node.high))
 
-    def _compared(self, left: Node, operator: str, right: Node) -> Box:
+    def _compare(self, left: Node, operator: str, right: Node) -> Box:
         axis = self._axis(left)
         if axis is None:
             axis, operator, right = self._axis(right), _MIRRORED[operator], left

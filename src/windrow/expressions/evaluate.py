@@ -67,9 +67,9 @@ def evaluate(node: Node, columns: Columns, rows: int) -> pa.Array:
     }
     types |= dict.fromkeys(columns.keys() - types.keys(), TYPES["string"])  # not read; they serve as hints only
     resolved, result = resolve(node, types)
-    read = {column.key: _loaded(column.key, columns, rows) for column in resolved.columns()}
+    read = {column.key: _load(column.key, columns, rows) for column in resolved.columns()}
     values = _run(resolved, Frame(read, rows, types))
-    return _narrowed(values, result)
+    return _narrow(values, result)
 
 
 @dataclass(frozen=True)
@@ -89,14 +89,14 @@ class Frame:
         return Frame({key: self.columns[key].filter(mask) for key in keys}, rows, self.types)
 
 
-def _loaded(key: str, columns: Columns, rows: int) -> pa.Array:
+def _load(key: str, columns: Columns, rows: int) -> pa.Array:
     values = columns[key]
     if len(values) != rows:
         raise DataError(f"column {key!r} must have {rows} rows", got=len(values))
     return widen(values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values)
 
 
-def _narrowed(values: pa.Array, result: DataType) -> pa.Array:
+def _narrow(values: pa.Array, result: DataType) -> pa.Array:
     if result == NULL:
         return pa.nulls(len(values))
     return values if values.type == arrow_type(result) else values.cast(arrow_type(result))
@@ -204,7 +204,7 @@ def _case(node: Case, frame: Frame) -> pa.Array:
         waiting = pc.and_not(waiting, chosen)
     if node.otherwise is not None:
         parts.append((waiting, _run(node.otherwise, frame.only(waiting, node.otherwise))))
-    return _merged(node, parts, frame)
+    return _merge(node, parts, frame)
 
 
 def _coalesce(node: Call, frame: Frame) -> pa.Array:
@@ -216,10 +216,10 @@ def _coalesce(node: Call, frame: Frame) -> pa.Array:
         chosen = _spread([(waiting, present)]).fill_null(False)
         parts.append((chosen, values.filter(present)))
         waiting = pc.and_not(waiting, chosen)
-    return _merged(node, parts, frame)
+    return _merge(node, parts, frame)
 
 
-def _merged(node: Node, parts: list[tuple[pa.Array, pa.Array]], frame: Frame) -> pa.Array:
+def _merge(node: Node, parts: list[tuple[pa.Array, pa.Array]], frame: Frame) -> pa.Array:
     """The branches' values, each for its own rows, as one array of the node's type."""
     result = resolve(node, frame.types)[1]
     if result == NULL:

@@ -6,14 +6,14 @@ A tree that would be nested too deeply cannot be built, so whoever walks one may
 from __future__ import annotations
 
 import math
-import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass, field, fields
-from datetime import UTC, date, datetime
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from windrow.errors import ExpressionError
+from windrow.expressions.written import Value, check_call, check_known, check_number, held_value, quoted, written_name
 from windrow.model.types import DataType
 
 if TYPE_CHECKING:
@@ -22,17 +22,8 @@ if TYPE_CHECKING:
 DEEPEST = 100
 """Levels of nesting an expression may have, so few that no walk or pickle needs more than 600 of 1,000 frames."""
 
-RESERVED = frozenset(
-    {"and", "as", "between", "case", "cast", "else", "end", "false", "in", "is", "not", "null", "or", "then"}
-    | {"true", "when"}
-)
-"""Words that name a column only in double quotes."""
-
-Value = bool | int | float | str | datetime | None
-
 Pieces = list["str | tuple[Node, int]"]
 
-_BARE_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 _OR, _AND, _NOT, _PREDICATE, _SUM, _PRODUCT, _SIGN, _ATOM = range(1, 9)
 ARITHMETIC = {"+": _SUM, "-": _SUM, "||": _SUM, "*": _PRODUCT, "/": _PRODUCT, "//": _PRODUCT, "%": _PRODUCT}
 COMPARISONS = ("=", "<>", "<", "<=", ">", ">=")
@@ -104,7 +95,7 @@ class Literal(Node):
     value: Value
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "value", _checked(self.value))
+        object.__setattr__(self, "value", held_value(self.value))
         Node.__post_init__(self)
 
     def __eq__(self, other: object) -> bool:
@@ -150,7 +141,7 @@ class Column(Node):
         return self.name if self.qualifier is None else f"{self.qualifier}.{self.name}"
 
     def _pieces(self) -> Pieces:
-        return [".".join(_name(part) for part in (self.qualifier, self.name) if part is not None)]
+        return [".".join(written_name(part) for part in (self.qualifier, self.name) if part is not None)]
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -184,7 +175,7 @@ class Unary(Node):
     operand: Node
 
     def __post_init__(self) -> None:
-        _known(self.operator, ("-",))
+        check_known(self.operator, ("-",))
         Node.__post_init__(self)
 
     def _pieces(self) -> Pieces:
@@ -202,7 +193,7 @@ class Binary(Node):
     right: Node
 
     def __post_init__(self) -> None:
-        _known(self.operator, tuple(ARITHMETIC))
+        check_known(self.operator, tuple(ARITHMETIC))
         Node.__post_init__(self)
 
     @property
@@ -223,7 +214,7 @@ class Comparison(Node):
     right: Node
 
     def __post_init__(self) -> None:
-        _known(self.operator, COMPARISONS)
+        check_known(self.operator, COMPARISONS)
         Node.__post_init__(self)
 
     def _pieces(self) -> Pieces:
@@ -238,7 +229,7 @@ class And(Node):
     operands: tuple[Node, ...]
 
     def __post_init__(self) -> None:
-        _at_least(self.operands, 2, "and")
+        check_number(self.operands, 2, "and")
         Node.__post_init__(self)
 
     def _pieces(self) -> Pieces:
@@ -253,7 +244,7 @@ class Or(Node):
     operands: tuple[Node, ...]
 
     def __post_init__(self) -> None:
-        _at_least(self.operands, 2, "or")
+        check_number(self.operands, 2, "or")
         Node.__post_init__(self)
 
     def _pieces(self) -> Pieces:
@@ -314,7 +305,7 @@ class InList(Node):
     negated: bool = False
 
     def __post_init__(self) -> None:
-        _at_least(self.options, 1, "in")
+        check_number(self.options, 1, "in")
         Node.__post_init__(self)
 
     def _pieces(self) -> Pieces:
@@ -342,7 +333,7 @@ class Case(Node):
     otherwise: Node | None = None
 
     def __post_init__(self) -> None:
-        _at_least(self.branches, 1, "case")
+        check_number(self.branches, 1, "case")
         Node.__post_init__(self)
 
     def _pieces(self) -> Pieces:
@@ -363,8 +354,7 @@ class Call(Node):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "function", self.function.lower())
-        if not _BARE_NAME.match(self.function) or self.function in RESERVED:
-            raise ExpressionError("not a function's name", got=repr(self.function))
+        check_call(self.function)
         Node.__post_init__(self)
 
     def _pieces(self) -> Pieces:
@@ -397,46 +387,8 @@ class Cast(Node):
         return ["cast(", (self.operand, 0), f" as {self.type})"]
 
 
-def quoted(text: str, quote: str) -> str:
-    """``text`` between quotes, those inside it doubled."""
-    return quote + text.replace(quote, quote + quote) + quote
-
-
 def _listed(nodes: tuple[Node, ...], between: str, binding: int) -> Pieces:
     pieces: Pieces = []
     for node in nodes:
         pieces += [between, (node, binding)]
     return pieces[1:]
-
-
-def _name(text: str) -> str:
-    return text if _BARE_NAME.match(text) and text.lower() not in RESERVED else quoted(text, '"')
-
-
-def _known(operator: str, operators: tuple[str, ...]) -> None:
-    if operator not in operators:
-        raise ExpressionError("unknown operator", got=repr(operator), hint="Known: " + " ".join(operators))
-
-
-def _at_least(parts: tuple[Any, ...], count: int, what: str) -> None:
-    if not isinstance(parts, tuple) or len(parts) < count:
-        raise ExpressionError(f"{what!r} needs a tuple of at least {count}", got=repr(parts))
-
-
-def _checked(value: object) -> Value:
-    """The value of a literal, if every walk, printer and Arrow can hold it."""
-    if type(value) is date:
-        return datetime(value.year, value.month, value.day)
-    if type(value) is datetime:
-        naive = value if value.tzinfo is None else value.astimezone(UTC)
-        return naive.replace(tzinfo=None, fold=0)
-    if value is not None and type(value) not in (bool, int, float, str):
-        raise ExpressionError("not a value an expression can hold", got=f"a {type(value).__name__}")
-    if type(value) is int and not -(2**63) <= value < 2**64:
-        shown = str(value) if value.bit_length() < 200 else f"one of {value.bit_length()} bits"
-        raise ExpressionError("an integer does not fit 64 bits", got=shown)
-    if type(value) is float and not math.isfinite(value):
-        raise ExpressionError("a literal number must be finite", got=value, hint="A missing value is null")
-    if type(value) is str and any("\ud800" <= character <= "\udfff" for character in value):
-        raise ExpressionError("a text holds half a character", got=ascii(value))
-    return value  # type: ignore[return-value]

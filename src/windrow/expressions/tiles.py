@@ -157,10 +157,10 @@ def tile_truth(node: Node, tiles: Tiles, wanted: bool = True) -> Any:
         inside = And((Comparison("<=", node.low, node.operand), Comparison("<=", node.operand, node.high)))
         return tile_truth(inside, tiles, wanted != node.negated)
     assert isinstance(node, Comparison)
-    return _compared(node, tiles, wanted)
+    return _compare(node, tiles, wanted)
 
 
-def _compared(node: Comparison, tiles: Tiles, wanted: bool) -> Any:
+def _compare(node: Comparison, tiles: Tiles, wanted: bool) -> Any:
     left, right, operator = tile_values(node.left, tiles), tile_values(node.right, tiles), node.operator
     if not isinstance(left, np.ndarray) and isinstance(right, np.ndarray):
         left, right, operator = right, left, _TURNED[operator]

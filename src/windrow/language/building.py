@@ -7,7 +7,8 @@ from typing import Any
 from lark.tree import Meta
 from lark.visitors import Transformer_NonRecursive, v_args
 
-from windrow.expressions.nodes import Literal, Node, Value
+from windrow.expressions.nodes import Literal, Node
+from windrow.expressions.written import Value
 from windrow.language.expression import plain, unquoted
 from windrow.language.mistakes import MisplacedError
 from windrow.language.queries import Asked, Clause

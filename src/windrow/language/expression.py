@@ -12,7 +12,6 @@ from windrow.errors import ExpressionError, nearest
 from windrow.expressions.instants import timestamp
 from windrow.expressions.nodes import (
     DEEPEST,
-    RESERVED,
     And,
     Between,
     Binary,
@@ -29,6 +28,7 @@ from windrow.expressions.nodes import (
     Or,
     Unary,
 )
+from windrow.expressions.written import RESERVED
 from windrow.language.mistakes import explained, located
 from windrow.language.pointing import PointedError, cut
 from windrow.language.tables import parser

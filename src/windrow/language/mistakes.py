@@ -7,7 +7,7 @@ from collections.abc import Collection
 from typing import Any, TypeVar
 
 from windrow.errors import Error, nearest
-from windrow.expressions.nodes import RESERVED
+from windrow.expressions.written import RESERVED
 from windrow.language.pointing import PointedError, cut, visible
 
 _Kind = TypeVar("_Kind", bound=PointedError)

@@ -165,17 +165,9 @@ class BoundShape:
         empty = Box.at(bounds.lo, [0] * self.ndim)
         return empty if self.is_empty else self.reach.halo(box, bounds)
 
-    def halo_boxes(self, box: Box, bounds: Box) -> list[Box]:
-        """Disjoint boxes that hold the neighbours of ``box``, in the order of walking through the halo."""
-        return [] if self.is_empty else self.reach.halo_boxes(box, bounds)
-
     def partner_boxes(self, centres: Box, bounds: Box) -> list[Box]:
-        """The same around centres that need not lie in the array, as when a join shifts them."""
+        """Disjoint boxes that hold the neighbours of centres; a join may shift these out of the array."""
         return [] if self.is_empty else self.reach.partner_boxes(centres, bounds)
-
-    def affected_boxes(self, box: Box, bounds: Box) -> list[Box]:
-        """Disjoint boxes that hold the cells that have a neighbour in ``box``."""
-        return self.reflect().halo_boxes(box, bounds)
 
     @property
     def is_empty(self) -> bool:
@@ -188,7 +180,7 @@ class BoundShape:
         """The offsets on some of the axes, a column each, to which those on the others may be found; in order."""
         points = np.zeros((0 if self.is_empty else 1, 0), np.int64)
         for place in range(len(axes)):
-            points = self._extended(points, axes[: place + 1])
+            points = self._extend(points, axes[: place + 1])
         return points
 
     def runs_along(self, axes: Sequence[int]) -> Runs:
@@ -196,7 +188,7 @@ class BoundShape:
         if any(axes[-1] in entry.axes for entry in self.lists):
             return as_runs(self.points_along(axes))
         points = self.points_along(axes[:-1])
-        lo, hi = self._allowed(points, axes)
+        lo, hi = self._limits_at(points, axes)
         kept = lo <= hi
         return Runs(points[kept], lo[kept], hi[kept])
 
@@ -227,7 +219,7 @@ class BoundShape:
             result &= entry.mask(entry.axes, [components[axis] for axis in entry.axes])
         return result
 
-    def _allowed(self, points: Int64Array, axes: Sequence[int]) -> tuple[Int64Array, Int64Array]:
+    def _limits_at(self, points: Int64Array, axes: Sequence[int]) -> tuple[Int64Array, Int64Array]:
         """The interval on the last of ``axes`` for each offset on those before it."""
         axis = axes[-1]
         lo = np.full(len(points), self.start[axis], np.int64)
@@ -245,10 +237,10 @@ class BoundShape:
                 hi = np.where(width < 0, lo - 1, hi)
         return lo, hi
 
-    def _extended(self, points: Int64Array, axes: Sequence[int]) -> Int64Array:
+    def _extend(self, points: Int64Array, axes: Sequence[int]) -> Int64Array:
         """Offsets on all but the last of ``axes``, with what is allowed on that one."""
         axis = axes[-1]
-        lo, hi = self._allowed(points, axes)
+        lo, hi = self._limits_at(points, axes)
         lists = [entry for entry in self.lists if axis in entry.axes]
         if not lists:
             return expanded(Runs(points, lo, hi))

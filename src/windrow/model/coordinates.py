@@ -64,7 +64,7 @@ class LabelCoordinate:
             inside[self._around(wanted, wanted)] = operator == "="
         if (operator == "=" and not inside.any()) or (operator == "<>" and inside.all()):
             self.labels.find(wanted)  # says which label is nearest
-        return _clipped(_runs(np.flatnonzero(inside), self.origin), span)
+        return _clip(_runs(np.flatnonzero(inside), self.origin), span)
 
     def between(self, low: object, high: object, span: Span) -> list[Span]:
         """The runs of cells whose label lies in a range, both ends of which are inside.
@@ -77,13 +77,13 @@ class LabelCoordinate:
         if self.period is not None and not (reverse and self.labels.is_decreasing):
             ends = (float(self.labels.parse(end)) for end in (low, high))
             if is_outside(self.labels, *ends):
-                return _clipped(_runs(self._around(low, high), self.origin), span)
+                return _clip(_runs(self._around(low, high), self.origin), span)
         if reverse:
             if not self.labels.is_decreasing:
                 raise DataError(f"the range of {self.name} ends before it starts", got=f"{low} to {high}")
             low, high = high, low
         inside = self.labels.compared(">=", low) & self.labels.compared("<=", high)
-        return _clipped(_runs(np.flatnonzero(inside), self.origin), span)
+        return _clip(_runs(np.flatnonzero(inside), self.origin), span)
 
     def _around(self, low: object, high: object) -> Int64Array:
         """The positions of the labels from a value round to another, in the order in which they are met."""
@@ -140,7 +140,7 @@ class GridCoordinate:
     def _range(self, low: object, high: object, span: Span) -> list[Span]:
         ranges = [(low, high)] if low is None or high is None else ranges_around(self.axis, low, high)
         found = [self.axis.label_range(*ends) for ends in ranges]
-        return _clipped([(first, span[1] if last is None else last) for first, last in found], span)
+        return _clip([(first, span[1] if last is None else last) for first, last in found], span)
 
 
 Coordinate = LabelCoordinate | GridCoordinate
@@ -178,7 +178,7 @@ def _runs(positions: Int64Array, origin: int) -> list[Span]:
     return list(zip((first + origin).tolist(), (last + origin).tolist(), strict=True))
 
 
-def _clipped(runs: Sequence[Span], span: Span) -> list[Span]:
+def _clip(runs: Sequence[Span], span: Span) -> list[Span]:
     inside = [(max(first, span[0]), min(last, span[1])) for first, last in runs]
     return [(first, last) for first, last in inside if first <= last]
 

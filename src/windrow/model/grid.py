@@ -200,7 +200,7 @@ def dense_chunks(
 
     Growing dimensions get short chunks, or every append would rewrite a long one.
     """
-    return _halved(extents, stated, DENSE_GROWING_STEPS, max(1, chunk_bytes // itemsize))
+    return _halve(extents, stated, DENSE_GROWING_STEPS, max(1, chunk_bytes // itemsize))
 
 
 def sparse_chunks(extents: Sequence[int | None], stated: Mapping[int, int]) -> tuple[int, ...]:
@@ -213,10 +213,10 @@ def sparse_chunks(extents: Sequence[int | None], stated: Mapping[int, int]) -> t
     growing = sum(1 for axis, extent in enumerate(extents) if extent is None and axis not in stated)
     # Several growing dimensions share the steps that one would get, or their product would leave no room.
     steps = max(1, int(SPARSE_GROWING_STEPS ** (1 / max(1, growing))))
-    return _halved(extents, stated, steps, min(target, MOST_SPARSE_CHUNK_CELLS))
+    return _halve(extents, stated, steps, min(target, MOST_SPARSE_CHUNK_CELLS))
 
 
-def _halved(
+def _halve(
     extents: Sequence[int | None], stated: Mapping[int, int], growing_steps: int, most_cells: int
 ) -> tuple[int, ...]:
     """Whole extents, of which the longest is halved until a chunk has at most ``most_cells``."""

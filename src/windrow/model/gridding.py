@@ -190,8 +190,8 @@ class Axis:
 
         None leaves an end open; the last cell is None at the open end of a growing axis.
         """
-        low = self.low if lower is None else self._bound(lower)[0]
-        high = self.high if upper is None else self._bound(upper)[1]
+        low = self.low if lower is None else self._read_bound(lower)[0]
+        high = self.high if upper is None else self._read_bound(upper)[1]
         if lower is not None and upper is not None and high is not None and high < low:
             raise DataError(f"the range of {self.name} ends before it starts", got=f"{lower} to {upper}")
         if (self.high is not None and low > self.high) or (high is not None and high < self.low):
@@ -201,7 +201,7 @@ class Axis:
             return first, None
         return first, self._cell_of(high if self.high is None else min(high, self.high))
 
-    def _bound(self, value: object) -> tuple[Fraction, Fraction]:
+    def _read_bound(self, value: object) -> tuple[Fraction, Fraction]:
         if self.kind == "datetime":
             first, last = units.period(value)
             return Fraction(first), Fraction(last)

@@ -28,36 +28,24 @@ class Reach:
     stop: tuple[int, ...]
     wrap: tuple[bool, ...]
 
-    def reflect(self) -> Reach:
-        """The offsets from a reached cell back to the cells that reach it."""
-        return Reach(tuple(-s for s in self.stop), tuple(-s for s in self.start), self.wrap)
-
     def halo(self, box: Box, bounds: Box) -> Box:
         """The smallest box that holds the cells reached from ``box``; whole in a dimension crossed at its border."""
-        spans = self._spans(box, bounds)
+        spans = self._spans(box & bounds, bounds)
         if not all(spans):
             return Box(bounds.lo, tuple(lo - 1 for lo in bounds.lo))
         lo = tuple(min(first for first, _ in pieces) for pieces in spans)
         return Box(lo, tuple(max(last for _, last in pieces) for pieces in spans))
 
-    def halo_boxes(self, box: Box, bounds: Box) -> list[Box]:
-        """Disjoint boxes of exactly the cells reached from ``box``.
+    def partner_boxes(self, centres: Box, bounds: Box) -> list[Box]:
+        """Disjoint boxes of exactly the cells reached from centres, which need not lie in the array.
 
         They come in the order of walking through the dilated box: where it leaves a periodic dimension at one
         border, the piece before the border precedes the piece after it.
         """
-        pieces = itertools.product(*self._spans(box, bounds))
-        return [Box(tuple(lo for lo, _ in piece), tuple(hi for _, hi in piece)) for piece in pieces]
-
-    def partner_boxes(self, centres: Box, bounds: Box) -> list[Box]:
-        """Disjoint boxes of exactly the cells reached from centres that need not lie in the array."""
-        pieces = itertools.product(*self._spans_from(centres, bounds))
+        pieces = itertools.product(*self._spans(centres, bounds))
         return [Box(tuple(lo for lo, _ in piece), tuple(hi for _, hi in piece)) for piece in pieces]
 
     def _spans(self, box: Box, bounds: Box) -> list[list[Span]]:
-        return self._spans_from(box & bounds, bounds)
-
-    def _spans_from(self, box: Box, bounds: Box) -> list[list[Span]]:
         if len(self.start) != box.ndim:
             raise SchemaError(f"a neighbourhood in {len(self.start)} dimensions needs such a box", got=box)
         if box.is_empty or bounds.is_empty:

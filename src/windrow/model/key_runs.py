@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 def key_runs(shape: BoundShape) -> KeyRuns:
     """See BoundShape.key_runs."""
-    axes = _ordered([shape], [axis for axis in _bound_axes(shape) if not shape.free[axis]])
+    axes = _order_axes([shape], [axis for axis in _bound_axes(shape) if not shape.free[axis]])
     runs = _runs(shape, axes)
     doubled = [axis for entry in shape.lists for axis in entry.axes if shape.wraps[axis] and axis in axes]
     if doubled:  # several listed offsets may be one neighbour
@@ -33,7 +33,7 @@ def difference(one: BoundShape, other: BoundShape) -> KeyRuns:
     if other.is_empty:
         return key_runs(one)
     open_axes = [axis for axis in _bound_axes(one) if not (one.free[axis] and other.free[axis])]
-    axes = _ordered([one, other], open_axes)
+    axes = _order_axes([one, other], open_axes)
     mine, theirs = _unlimited(one, axes), _within(_unlimited(other, axes), one, axes)
     periodic = [axis for axis in axes if one.wraps[axis]]
     runs, taken = (_nearest_turn(_runs(shape, axes), shape, axes, periodic) for shape in (mine, theirs))
@@ -47,7 +47,7 @@ def _bound_axes(shape: BoundShape) -> list[int]:
     return [axis for axis in range(shape.ndim) if axis not in checked]
 
 
-def _ordered(shapes: Sequence[BoundShape], axes: list[int]) -> tuple[int, ...]:
+def _order_axes(shapes: Sequence[BoundShape], axes: list[int]) -> tuple[int, ...]:
     """The axes in their order, but the widest at the end; that in label units, if there is one."""
     if not axes:
         return ()

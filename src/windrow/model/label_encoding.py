@@ -28,10 +28,10 @@ def encode(values: npt.NDArray[Any], attributes: Mapping[str, str]) -> bytes:
         texts = [text.encode() for text in values.tolist()]
         content = np.array([len(text) for text in texts], "<u4").tobytes() + b"".join(texts)
     elif code == b"f":
-        content = _shuffled(values.astype("<f8"))
+        content = _shuffle(values.astype("<f8"))
     else:
         whole = values.view(np.int64).astype("<i8")
-        content = _shuffled(np.diff(whole, prepend=np.int64(0)))  # equal steps become equal numbers
+        content = _shuffle(np.diff(whole, prepend=np.int64(0)))  # equal steps become equal numbers
     body = zlib.compress(struct.pack("<IQ", len(described), len(values)) + described + content, 6)
     return _HEADER.pack(_MAGIC, _FORMAT, code, _checksum(code, body)) + body
 
@@ -40,7 +40,7 @@ def _checksum(code: bytes, body: bytes) -> int:
     return zlib.crc32(body, zlib.crc32(code))
 
 
-def _shuffled(values: npt.NDArray[Any]) -> bytes:
+def _shuffle(values: npt.NDArray[Any]) -> bytes:
     """First bytes first, second bytes second, …: neighbours are alike, which compresses."""
     return values.view(np.uint8).reshape(-1, 8).T.tobytes()
 

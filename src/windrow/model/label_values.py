@@ -67,7 +67,7 @@ def normalised(values: Any, kind: LabelKind | None) -> npt.NDArray[Any]:
         array = text_array([text.decode(errors="surrogateescape") for text in array.tolist()])
     if array.dtype.kind in "UT" and kind in ("number", "datetime"):
         array = np.array([parse_label(text, kind) for text in array.tolist()])
-    converted = _converted(array)
+    converted = _convert(array)
     if converted.dtype.kind in "fM" and np.isnan(converted).any():
         position = int(np.argmax(np.isnan(converted)))
         raise DataError("every cell needs a label", got=f"a missing one at position {position}")
@@ -135,7 +135,7 @@ def text_array(items: Any) -> npt.NDArray[Any]:
         raise DataError("every cell needs a label", got="a missing one among text") from error
 
 
-def _converted(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+def _convert(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
     if array.dtype.kind in "iu":
         if array.dtype == np.uint64 and np.any(array > np.iinfo(np.int64).max):
             raise DataError("a label is too large for int64", got=array.max(), hint="Give them as floats or text")

@@ -296,7 +296,7 @@ def _reach(ascending: npt.NDArray[Any], before: _End, after: _End) -> tuple[Any,
             slack = 4 * float(np.finfo(np.float32 if single else np.float64).eps) * largest
             low, high = ((reach - slack if is_open else reach + slack) for reach, is_open in (before, after))
             return ascending - low, ascending + high
-    return _shifted(ascending, -_whole(*before)), _shifted(ascending, _whole(*after))
+    return _shift(ascending, -_whole(*before)), _shift(ascending, _whole(*after))
 
 
 def _whole(reach: int | float, is_open: bool) -> int:
@@ -306,13 +306,13 @@ def _whole(reach: int | float, is_open: bool) -> int:
     return math.ceil(reach) - 1 if is_open else math.floor(reach)
 
 
-def _shifted(values: Int64Array, offset: int) -> Int64Array:
+def _shift(values: Int64Array, offset: int) -> Int64Array:
     """``values + offset``, kept within int64."""
     bounds = np.iinfo(np.int64)
     offset = min(max(offset, -(2**64)), 2**64)
     part = min(max(offset, -bounds.max), bounds.max)
     if part != offset:
-        return _shifted(_shifted(values, part), offset - part)
+        return _shift(_shift(values, part), offset - part)
     if offset >= 0:
         return np.where(values > bounds.max - offset, bounds.max, values + np.int64(offset))
     return np.where(values < bounds.min - offset, bounds.min, values + np.int64(offset))

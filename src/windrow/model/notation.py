@@ -79,13 +79,13 @@ class _Parser:
                 break
             else:
                 wanted = [w for w, part in (("<attributes>", attributes), ("[dimensions]", dimensions)) if part is None]
-                raise self._expected(" or ".join(wanted), _EXAMPLE)
+                raise self._mistake(" or ".join(wanted), _EXAMPLE)
         end = self._token
         if end.kind != "end":
-            raise self._expected("the end of the schema")
+            raise self._mistake("the end of the schema")
         is_sparse = stated_sparse or bool(sparse)
         parts = tuple(dimensions), tuple(attributes or ())
-        return name, self._checked(end, lambda: Schema(*parts, is_sparse))
+        return name, self._make(end, lambda: Schema(*parts, is_sparse))
 
     def _heading(self) -> tuple[bool, str | None]:
         self._accept_word("create")
@@ -94,7 +94,7 @@ class _Parser:
         if self._token.kind != "word":
             return sparse, None
         token = self._take()
-        return sparse, self._checked(token, lambda: check_name(token.text, "an array"))
+        return sparse, self._make(token, lambda: check_name(token.text, "an array"))
 
     def _attributes(self) -> list[Attribute]:
         attributes: list[Attribute] = []
@@ -105,7 +105,7 @@ class _Parser:
             if self._accept(">"):
                 return attributes
             if not self._accept(","):
-                raise self._expected("',' or '>'")
+                raise self._mistake("',' or '>'")
 
     def _attribute(self) -> Attribute:
         first = self._word("an attribute", "As in a: float64")
@@ -113,7 +113,7 @@ class _Parser:
             kind = self._word("a type", "Known: " + ", ".join(TYPES))
             nullable = self._accept_word("null")
             if not nullable and self._accept_word("not") and not self._accept_word("null"):
-                raise self._expected("'null' after 'not'")
+                raise self._mistake("'null' after 'not'")
             return self._make_attribute(first, kind, nullable)
         words = [first]
         while self._token.kind == "word":
@@ -134,8 +134,8 @@ class _Parser:
 
     def _make_attribute(self, name: _Token, kind: _Token | None, nullable: bool) -> Attribute:
         self._claim(name)
-        made = TYPES["float64"] if kind is None else self._checked(kind, lambda: data_type(kind.text))
-        return self._checked(name, lambda: Attribute(name.text, made, nullable))
+        made = TYPES["float64"] if kind is None else self._make(kind, lambda: data_type(kind.text))
+        return self._make(name, lambda: Attribute(name.text, made, nullable))
 
     def _dimensions(self) -> list[Dimension]:
         dimensions: list[Dimension] = []
@@ -147,31 +147,31 @@ class _Parser:
                 return dimensions
             # Paper 002's console lists dimensions with blanks between them, hence the optional separator.
             if not self._accept(",") and not self._accept(";") and self._token.kind != "word":
-                raise self._expected("',', ';' or ']'")
+                raise self._mistake("',', ';' or ']'")
 
     def _dimension(self) -> Dimension:
         name = self._word("a dimension", "As in i=1:10 or, with chunks of 5, i=1:10:5")
         self._claim(name)
         if not self._accept("="):
-            return self._checked(name, lambda: Dimension(name.text, 1, None))
+            return self._make(name, lambda: Dimension(name.text, 1, None))
         lo = self._integer("the first cell")
         separator = self._token.text
         if not self._accept(":") and not self._accept(","):
-            raise self._expected("':' or ','", "As in i=1:10")
+            raise self._mistake("':' or ','", "As in i=1:10")
         hi = None if self._accept("*") else self._integer("the last cell, or *,")
         chunk = None
         if self._token.text == separator and (separator == ":" or self._number_follows()):
             self._take()
             chunk = self._integer("the chunk size")
         numbering, wrap = self._mark(NUMBERING_MARK), self._mark(WRAP_MARK)
-        return self._checked(name, lambda: Dimension(name.text, lo, hi, chunk, numbering, wrap))
+        return self._make(name, lambda: Dimension(name.text, lo, hi, chunk, numbering, wrap))
 
     def _mark(self, word: str) -> bool:
         return self._token.text.lower() == word and not self._equals_follows() and bool(self._take())
 
     def _integer(self, what: str) -> int:
         if self._token.kind != "number":
-            raise self._expected(f"{what} as an integer")
+            raise self._mistake(f"{what} as an integer")
         token = self._take()
         digits = "".join(token.text.split())
         if len(digits) > _MOST_DIGITS:
@@ -212,16 +212,16 @@ class _Parser:
 
     def _word(self, what: str, advice: str) -> _Token:
         if self._token.kind != "word":
-            raise self._expected(what, advice)
+            raise self._mistake(what, advice)
         return self._take()
 
-    def _checked(self, token: _Token, make: Callable[[], _Made]) -> _Made:
+    def _make(self, token: _Token, make: Callable[[], _Made]) -> _Made:
         try:
             return make()
         except SchemaError as error:
             raise self._error(error.what, token, got=error.got, advice=error.hint or "Here:") from None
 
-    def _expected(self, what: str, advice: str = "Here:") -> NotationError:
+    def _mistake(self, what: str, advice: str = "Here:") -> NotationError:
         return self._error(f"expected {what}", self._token, got=str(self._token), advice=advice)
 
     def _error(self, what: str, token: _Token, *, got: str | None = None, advice: str = "Here:") -> NotationError:

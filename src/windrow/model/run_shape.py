@@ -9,7 +9,6 @@ from functools import cached_property
 import numpy as np
 
 from windrow.model.bound_shape import BoundShape
-from windrow.model.box import Box
 from windrow.model.distances import BoolArray, Int64Array
 from windrow.model.offset_runs import KeyRuns, Runs, expanded
 
@@ -99,9 +98,3 @@ def shape_difference(one: BoundShape, other: BoundShape, within: Sequence[Span])
         axes=runs.axes,
         rows_of_runs=tuple(map(tuple, rows.tolist())),
     )
-
-
-def offsets_between(left: Box, right: Box) -> tuple[Span, ...]:
-    """For each dimension the least and the largest offset from a cell of one box to a cell of the other."""
-    ends = zip(left.lo, left.hi, right.lo, right.hi, strict=True)
-    return tuple((lo - last, hi - first) for first, last, lo, hi in ends)

@@ -123,7 +123,7 @@ def bind_terms(terms: Sequence[Term], place: Place, excludes_self: bool) -> Boun
     ]
     labelled = [replace(one, alone=one.axis not in tied and spans[one.axis] == WHOLE) for one in found.labelled]
     _check_turns(labelled, place)
-    spans = [_limited(span, axis, labelled, place) for axis, span in enumerate(spans)]
+    spans = [_limit(span, axis, labelled, place) for axis, span in enumerate(spans)]
     return BoundShape(
         place.names,
         tuple(lo for lo, _ in spans),
@@ -254,7 +254,7 @@ def _check_turns(labelled: Sequence[LabelledRange], place: Place) -> None:
             raise SchemaError("a range in label units cannot wrap where labels do not lie at equal steps", got=name)
 
 
-def _limited(span: Span, axis: int, labelled: Sequence[LabelledRange], place: Place) -> Span:
+def _limit(span: Span, axis: int, labelled: Sequence[LabelledRange], place: Place) -> Span:
     """The array's extent limits only what is unlimited: finite shapes are alike everywhere."""
     if span != WHOLE:
         return span

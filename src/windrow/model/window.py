@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import itertools
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import SupportsIndex, overload
 
 from windrow.errors import SchemaError, UnknownNameError, nearest
 from windrow.model.box import Box
-from windrow.model.halo import UNLIMITED, Reach, check_wrap, whole_number
+from windrow.model.halo import UNLIMITED, check_wrap, whole_number
 from windrow.model.schema import Schema
 
 BOUNDARIES = ("clip", "drop")
@@ -184,27 +183,6 @@ class Window:
         """Whether every extent is a number of cells; those in label units need the labels first."""
         return all(isinstance(extent, Extent) for extent in self.extents)
 
-    @property
-    def reach(self) -> Reach:
-        cells = self._cell_extents()
-        return Reach(tuple(e.start for e in cells), tuple(e.stop for e in cells), tuple(e.wraps for e in cells))
-
-    def halo(self, results: Box, bounds: Box) -> Box:
-        """The smallest box of cells needed to compute ``results``; a periodic dimension is whole if it is crossed."""
-        return self.reach.halo(self.input_box(results, bounds), bounds)
-
-    def halo_boxes(self, results: Box, bounds: Box) -> list[Box]:
-        """The cells needed to compute ``results``, as disjoint boxes in the order of walking through the halo.
-
-        Cells that a step longer than the window leaves out between two positions are included.
-        """
-        return self.reach.halo_boxes(self.input_box(results, bounds), bounds)
-
-    def affected_boxes(self, cells: Box, bounds: Box) -> list[Box]:
-        """The results whose window touches ``cells``, as disjoint boxes."""
-        boxes = [self.output_box(box, bounds) for box in self.reach.reflect().halo_boxes(cells, bounds)]
-        return [box for box in boxes if not box.is_empty]
-
     def output_bounds(self, bounds: Box) -> Box:
         """All results on an array of ``bounds``."""
         return Box.at(bounds.lo, [-(-extent // step) for extent, step in zip(bounds.shape, self.step, strict=True)])
@@ -217,33 +195,6 @@ class Window:
         """The smallest box that holds the positions of ``results``."""
         inside = results & self.output_bounds(bounds)
         return Box(self.input_cell(inside.lo, bounds), self.input_cell(inside.hi, bounds))
-
-    def output_box(self, cells: Box, bounds: Box) -> Box:
-        """The results whose position lies in ``cells``."""
-        inside = cells & bounds
-        per_dimension = list(zip(inside.lo, inside.hi, bounds.lo, self.step, strict=True))
-        return Box(
-            tuple(start - (start - lo) // step for lo, _, start, step in per_dimension),
-            tuple(start + (hi - start) // step for _, hi, start, step in per_dimension),
-        )
-
-    def cells(self, position: Sequence[int], bounds: Box) -> Iterator[tuple[int, ...]]:
-        """The cells of the window at a position, one by one: slow, obvious, and what fast code is tested against."""
-        axes = []
-        for cell, extent, lo, hi in zip(position, self._cell_extents(), bounds.lo, bounds.hi, strict=True):
-            reached = range(cell + extent.start, cell + extent.stop + 1)
-            if extent.wraps:
-                axes.append(list(dict.fromkeys(lo + (c - lo) % (hi - lo + 1) for c in reached)))
-            else:
-                axes.append(list(range(max(lo, reached.start), min(hi, reached.stop - 1) + 1)))
-        return itertools.product(*axes)
-
-    def _cell_extents(self) -> tuple[Extent, ...]:
-        for name, extent in zip(self.dimensions, self.extents, strict=True):
-            if isinstance(extent, LabelExtent):
-                hint = "The labels decide which cells it holds; resolve it first"
-                raise SchemaError(f"the window along {name} is in label units", got=extent, hint=hint)
-        return tuple(extent for extent in self.extents if isinstance(extent, Extent))
 
     def __str__(self) -> str:
         extents = [

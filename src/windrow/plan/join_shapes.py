@@ -10,14 +10,8 @@ from windrow.model.box import Box
 from windrow.model.coordinates import Coordinate, LabelCoordinate, same_coordinates
 from windrow.model.shape import Shape
 from windrow.model.shape_terms import LabelRange, Norm, OffsetList, OffsetRange, Sky, Term
-from windrow.plan.bound import (
-    AxisLabels,
-    AxisMap,
-    Bound,
-    BoundFilter,
-    BoundSelection,
-    side_name,
-)
+from windrow.plan.bound import Bound, BoundFilter, BoundSelection, side_name
+from windrow.plan.join_terms import AxisLabels, AxisMap
 
 
 @dataclass(frozen=True)

@@ -10,10 +10,11 @@ from windrow.expressions.nodes import Binary, Node
 from windrow.model.bound_shape import SkyTerm
 from windrow.model.shape import Shape
 from windrow.model.shape_terms import Sky
-from windrow.plan.bound import DISTANCE, Bound, BoundJoin, BoundNearest, makes_pairs, table_words
+from windrow.plan.bound import DISTANCE, Bound, BoundJoin, makes_pairs, table_words
 from windrow.plan.conditions import parts_of
 from windrow.plan.join_conditions import conditioned, with_left
 from windrow.plan.join_shapes import JoinedSides, check_reach, distance_axes, placed_shape
+from windrow.plan.join_terms import BoundNearest
 from windrow.plan.mapping import bind_mapping
 from windrow.plan.nodes import Nearest, SimilarityJoin, joined_names
 from windrow.plan.pairs import PairScope, paired_condition, paired_value, sided_cell

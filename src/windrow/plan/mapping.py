@@ -10,7 +10,8 @@ import numpy as np
 from windrow.errors import SchemaError
 from windrow.expressions.nodes import Binary, Call, Column, Comparison, Node
 from windrow.model.coordinates import GridCoordinate, same_coordinates
-from windrow.plan.bound import AxisMap, Bound
+from windrow.plan.bound import Bound
+from windrow.plan.join_terms import AxisMap
 from windrow.plan.pairs import PairScope
 from windrow.plan.scopes import Along, Scope, constant
 

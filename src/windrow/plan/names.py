@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 
-from windrow.expressions.nodes import RESERVED, Literal, Value, quoted
+from windrow.expressions.nodes import Literal
+from windrow.expressions.written import RESERVED, Value, quoted
 
 _BARE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 

@@ -10,9 +10,10 @@ from windrow.model.box import Box
 from windrow.model.labels import Labels
 from windrow.model.schema import Schema
 from windrow.model.shape import Shape
-from windrow.plan.bound import AxisMap, Bound, BoundJoined, LabelItems, side_name
+from windrow.plan.bound import Bound, BoundJoined, LabelItems, side_name
 from windrow.plan.join_results import check_new, measured
 from windrow.plan.join_shapes import JoinedSides
+from windrow.plan.join_terms import AxisMap
 from windrow.plan.joins import settled, shaped_join
 from windrow.plan.nodes import Neighbours
 from windrow.plan.pairs import neighbour_value

@@ -7,8 +7,9 @@ from windrow.expressions.nodes import Cell, Column, Label, Node
 from windrow.model.bound_shape import SkyTerm
 from windrow.model.coordinates import Coordinate, GridCoordinate, LabelCoordinate, same_coordinates
 from windrow.model.gridding import EXACT_SUFFIX
-from windrow.plan.bound import AxisMap, Bound, BoundSky, side_name
+from windrow.plan.bound import Bound, side_name
 from windrow.plan.join_shapes import JoinedSides
+from windrow.plan.join_terms import AxisMap, BoundSky
 
 _TURN, _QUARTER = 360, 90
 _HINT = "Grid it in angles, as in grid={'ra': (0, 360, '1 arcsec'), 'dec': (-90, 90, '1 arcsec')}, or label it so"

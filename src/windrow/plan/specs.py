@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 from windrow.aggregates.definition import Definition
 from windrow.aggregates.registry import canonical, definition, is_built_in
 from windrow.errors import DataError, SchemaError, nearest
-from windrow.expressions.nodes import Column, Literal, Node, Value
+from windrow.expressions.nodes import Column, Literal, Node
+from windrow.expressions.written import Value
 from windrow.model.halo import whole_number
 from windrow.model.schema import Schema, check_name
 from windrow.model.window import ANY, BOUNDARIES, AnyExtent, Window

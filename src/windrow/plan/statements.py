@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from windrow.errors import DataError, SchemaError, nearest
-from windrow.expressions.nodes import Literal, Node, Value
+from windrow.expressions.nodes import Literal, Node
+from windrow.expressions.written import Value
 from windrow.model.schema import Schema, check_name
 from windrow.plan.nodes import Plan, Scan
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -147,3 +147,23 @@ def needed_attributes(aggregates: Mapping[str, Aggregate] | tuple[tuple[str, Agg
     """The attributes that aggregates read, each once."""
     items = aggregates.items() if isinstance(aggregates, Mapping) else aggregates
     return tuple(dict.fromkeys(name for _, aggregate in items for name in aggregate.attributes))
+
+
+def neighbourhood_schema(
+    schema: Schema, results: Box, step: tuple[int, ...], aggregates: Iterable[tuple[str, Aggregate]], min_count: int
+) -> Schema:
+    """Dense results in a box, with the input's dimensions as far as steps leave them."""
+    dimensions = []
+    for axis, dimension in enumerate(schema.dimensions):
+        chunk = None if dimension.chunk is None else max(1, -(-dimension.chunk // step[axis]))
+        dimensions.append(Dimension(dimension.name, dimension.lo, results.hi[axis], chunk))
+    attributes = tuple(_result_attribute(schema, name, aggregate, min_count) for name, aggregate in aggregates)
+    return Schema(tuple(dimensions), attributes).with_chunks()
+
+
+def _result_attribute(schema: Schema, name: str, aggregate: Aggregate, min_count: int) -> Attribute:
+    definition = aggregate.definition
+    source = TYPES["int64"] if aggregate.attribute is None else schema.attribute(aggregate.attribute).type
+    kind = definition.result(source)
+    certain = definition.least == 0 and min_count == 0
+    return Attribute(name, kind, nullable=not certain and not kind.is_float)

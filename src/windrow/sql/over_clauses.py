@@ -13,7 +13,7 @@ from sqlglot import exp
 from windrow.aggregates.aggregate import Aggregate
 from windrow.aggregates.definition import Definition
 from windrow.aggregates.positions import NAMES as POSITIONS
-from windrow.aggregates.positions import PLACES, SHIFTS, Position
+from windrow.aggregates.positions import PICKS, PLACES, SHIFTS, Position
 from windrow.aggregates.registry import DEFINITIONS, definition, is_built_in
 from windrow.aggregates.user import user_aggregate
 from windrow.errors import DataError, Error, UnknownNameError
@@ -80,8 +80,10 @@ def read_window(
     function = unwrap_call(window.this)
     over = _read_specification(reading, window, named)
     name, forced = function.name.removeprefix(PREFIX), function.name.startswith(PREFIX)
-    if name in POSITIONS and not over.beyond_spark and not everything:
-        return _read_position(reading, window, function, over, forced)
+    if name in POSITIONS and not everything and (name in PICKS or not over.beyond_spark):
+        position = _read_position(reading, window, function, over, forced)
+        if position is not None or not over.beyond_spark:
+            return position
     owner = _aggregate_kind(name, forced)
     # Spark moves all rows to one task where there is no PARTITION BY.
     alone = owner == "spark" and not over.partition and not everything
@@ -89,7 +91,8 @@ def read_window(
         if over.beyond_spark:
             what = f"{function.name or 'this function'} cannot be computed over such a frame"
             hint = (
-                f"GROUPS, EXCLUDE, bounds that vary and empty frames are for windrow's aggregates: {', '.join(KNOWN)}"
+                "GROUPS, EXCLUDE, bounds that vary and empty frames are for windrow's aggregates: "
+                f"{', '.join((*KNOWN, *PICKS))}"
             )
             raise reading.error(what, window, hint=hint)
         return None
@@ -114,7 +117,7 @@ def _read_position(
     """A function of a row's place; Spark keeps those over partitions, and forms that only it knows."""
     name, arguments = function.name.removeprefix(PREFIX), tuple(function.node.expressions)
     plain = isinstance(window.this, exp.Anonymous) and function.condition is None
-    if (over.partition and not forced) or not over.order or not plain:
+    if (over.partition and not forced and not over.beyond_spark) or not over.order or not plain:
         return None
     numbered = {"ntile": 0, "lag": 1, "lead": 1, "nth_value": 1}.get(name)
     number = 1
@@ -129,9 +132,10 @@ def _read_position(
         position = Position(name, number=number)
     except Error:
         return None
+    check_frame(reading, window, over.frame, len(over.order))
     return WindowCall(
         window, Aggregate("count", None), (*values, *defaults), None, None, over.partition, over.order, over.frame,
-        position, optional=not forced,
+        position, optional=not forced and not over.beyond_spark,
     )  # fmt: skip
 
 

@@ -209,10 +209,10 @@ class _CallReader:
             raise SchemaError("this frame needs to know which rows are peers", got=str(frame), hint=hint)
         kinds = [(key.column, self.kinds[key.column].simpleString()) for key in order]
         reader = BoundReader(None, kinds, {}, {})  # type: ignore[arg-type]
-        start, end = (self._bound(bound, frame.unit, reader) for bound in (frame.start, frame.end))
+        start, end = (self._read_bound(bound, frame.unit, reader) for bound in (frame.start, frame.end))
         return Frame(frame.unit, start, end, frame.exclusion)
 
-    def _bound(self, bound: Any, unit: str, reader: BoundReader) -> FrameBound:
+    def _read_bound(self, bound: Any, unit: str, reader: BoundReader) -> FrameBound:
         node = find_varying_amount(bound)
         if node is not None:
             name = self._column(node)

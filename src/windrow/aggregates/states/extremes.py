@@ -99,13 +99,13 @@ class RangeRule(StateRule):
         return {name: kind for side in self.units for name, kind in side.parts(types).items()}
 
     def of_values(self, arguments: Sequence[Array], present: Mask | None = None) -> State:
-        return _united([side.of_values(arguments, present) for side in self.units])
+        return _unite([side.of_values(arguments, present) for side in self.units])
 
     def merge(self, one: State, other: State) -> State:
-        return _united([side.merge(one, other) for side in self.units])
+        return _unite([side.merge(one, other) for side in self.units])
 
     def remove(self, one: State, other: State) -> State:
-        return _united([side.remove(one, other) for side in self.units])
+        return _unite([side.remove(one, other) for side in self.units])
 
     def finish(self, state: State) -> Finished:
         from windrow.aggregates.composed import distance
@@ -191,7 +191,7 @@ def blanked(values: Array, nothing: Mask) -> Array:
     return np.where(nothing, np.zeros(1, values.dtype), values) if nothing.any() else values
 
 
-def _united(sides: Sequence[State]) -> State:
+def _unite(sides: Sequence[State]) -> State:
     return {name: part for state in sides for name, part in state.items()}
 
 

@@ -87,7 +87,7 @@ def skewed(counts: Int64Array, sums: Mapping[Term, Sums]) -> Results:
     n = np.maximum(counts, 3).astype(np.float64)
     values = n * np.sqrt(n - 1) / (n - 2) * (third.high / (second.high * np.sqrt(second.high)))
     lost = third.error / second.high**1.5 + 3 * second.error / second.high
-    return _judged(values, lost, sums)
+    return _judge(values, lost, sums)
 
 
 def peaked(counts: Int64Array, sums: Mapping[Term, Sums]) -> Results:
@@ -96,10 +96,10 @@ def peaked(counts: Int64Array, sums: Mapping[Term, Sums]) -> Results:
     part = n * (n + 1) * (n - 1) / ((n - 2) * (n - 3))
     values = part * (fourth.high / second.high**2) - 3 * (n - 1) ** 2 / ((n - 2) * (n - 3))
     lost = (fourth.error / second.high**2 + 4 * second.error / second.high) * n
-    return _judged(values, lost, sums)
+    return _judge(values, lost, sums)
 
 
-def _judged(values: Float64Array, lost: Float64Array, sums: Mapping[Term, Sums]) -> Results:
+def _judge(values: Float64Array, lost: Float64Array, sums: Mapping[Term, Sums]) -> Results:
     finite = sums[X].finite
     values = np.where(finite, values, np.nan)
     return values, np.isnan(values) & ~finite, finite & ~(lost <= RATIO_LIMIT)

@@ -93,7 +93,7 @@ class Layout:
 
     def reduce(self, columns: Mapping[str, Column], grouping: Grouping, rows: Int64Array | None = None) -> State:
         """The state of each group of rows; ``rows`` is how many left cells each group has, in left joins."""
-        state = self._counted(grouping, rows)
+        state = self._count(grouping, rows)
         for unit in self.units:
             given = unit.rows(columns, grouping)
             state |= unit.named(given.spread(unit.rule.reduce(given)))
@@ -134,7 +134,7 @@ class Layout:
         self, state: State, columns: Mapping[str, Column], grouping: Grouping, rows: Int64Array | None = None
     ) -> State:
         """The groups with more rows; keeps more than ``merge`` with what ``reduce`` gives of them."""
-        counts = self._counted(grouping, rows)
+        counts = self._count(grouping, rows)
         changed = {name: state[name] + counts[name] for name in self.counters}
         for unit in self.units:
             changed |= unit.named(unit.rule.enter(unit.part(state), unit.rows(columns, grouping)))
@@ -144,7 +144,7 @@ class Layout:
         self, state: State, columns: Mapping[str, Column], grouping: Grouping, rows: Int64Array | None = None
     ) -> State:
         """The groups without some rows; keeps more than ``remove`` with what ``reduce`` gives of them."""
-        changed = self._without(state, self._counted(grouping, rows))
+        changed = self._without(state, self._count(grouping, rows))
         for unit in self.units:
             changed |= unit.named(unit.rule.leave(unit.part(state), unit.rows(columns, grouping)))
         return changed
@@ -187,7 +187,7 @@ class Layout:
 
         return {a.name: arrow_to_block(table.column(a.name))[0] for a in self.attributes}
 
-    def _counted(self, grouping: Grouping, rows: Int64Array | None) -> dict[str, Array]:
+    def _count(self, grouping: Grouping, rows: Int64Array | None) -> dict[str, Array]:
         found = {PAIRS: np.diff(grouping) if isinstance(grouping, np.ndarray) else grouping.sizes}
         if ROWS in self.counters:
             found[ROWS] = np.zeros(len(found[PAIRS]), np.int64) if rows is None else np.asarray(rows, np.int64)

@@ -67,12 +67,12 @@ class BracketRule(StateRule):
         return self.enter(empty, rows)
 
     def enter(self, state: State, rows: Rows) -> State:
-        coding, brackets, moving = _prepared(state, rows)
+        coding, brackets, moving = _prepare(state, rows)
         enter_values(brackets, moving, self._share)
         return coding.state(brackets)
 
     def leave(self, state: State, rows: Rows) -> State:
-        coding, brackets, moving = _prepared(state, rows)
+        coding, brackets, moving = _prepare(state, rows)
         _leave(brackets, moving)
         return coding.state(brackets)
 
@@ -80,10 +80,10 @@ class BracketRule(StateRule):
         whole = other["inside"] == other[COUNT]
         # Merging goes into the bracket of the larger group, from one that is held whole.
         swap = ~whole & (one["inside"] == one[COUNT])
-        mine, theirs = _chosen(swap, other, one), _chosen(swap, one, other)
+        mine, theirs = _choose(swap, other, one), _choose(swap, one, other)
         coding, brackets, moving, known = _of_states(mine, theirs)
         enter_values(brackets, moving, self._share)
-        return _forgotten(coding.state(brackets), ~known, one[COUNT] + other[COUNT])
+        return _forget(coding.state(brackets), ~known, one[COUNT] + other[COUNT])
 
     def remove(self, one: State, other: State) -> State:
         coding, brackets, moving, known = _of_states(one, other)
@@ -91,7 +91,7 @@ class BracketRule(StateRule):
         counts = one[COUNT] - other[COUNT]
         if (counts < 0).any():
             raise AbsentError("more values leave a group than it has", got=int(counts.min()))
-        return _forgotten(coding.state(brackets), ~known, counts)
+        return _forget(coding.state(brackets), ~known, counts)
 
     def finish(self, state: State) -> Finished:
         counts, below, inside = state[COUNT], state["below"], state["inside"]
@@ -111,11 +111,11 @@ def _leave(brackets: Brackets, moving: Moving) -> None:
         raise AbsentError("a value leaves a group that does not have it")
 
 
-def _chosen(where: Mask, one: State, other: State) -> State:
+def _choose(where: Mask, one: State, other: State) -> State:
     return {name: np.where(where, one[name], other[name]) for name in other}
 
 
-def _forgotten(state: State, lost: Mask, counts: Array) -> State:
+def _forget(state: State, lost: Mask, counts: Array) -> State:
     """Groups whose ranks are not known any more hold nothing; one without values is as new."""
     parts = {name: blanked(part, lost) for name, part in state.items()}
     return {**parts, COUNT: counts}
@@ -163,7 +163,7 @@ def _coding(*values: Array) -> _Coding:
     return _Coding(kind, np.unique(np.concatenate([*values, np.zeros(1, kind)])))
 
 
-def _held(state: State) -> Array:
+def _stack_held(state: State) -> Array:
     return np.stack([state[name] for name in HELD], axis=1)
 
 
@@ -172,10 +172,10 @@ def _brackets(coding: _Coding, state: State, held: Array) -> Brackets:
     return Brackets(numbers, *(np.array(state[name], np.int64) for name in ("below", "inside", COUNT)))
 
 
-def _prepared(state: State, rows: Rows) -> tuple[_Coding, Brackets, Moving]:
+def _prepare(state: State, rows: Rows) -> tuple[_Coding, Brackets, Moving]:
     there = np.flatnonzero(rows.there())
     values = np.asarray(rows.arguments[0]).reshape(-1)[there]
-    held = _held(state)
+    held = _stack_held(state)
     coding = _coding(values, held.reshape(-1))
     bounds = np.searchsorted(there, rows.starts)
     moving = Moving(coding.numbers(values), bounds[:-1].copy(), bounds[1:].copy())
@@ -184,7 +184,7 @@ def _prepared(state: State, rows: Rows) -> tuple[_Coding, Brackets, Moving]:
 
 def _of_states(one: State, other: State) -> tuple[_Coding, Brackets, Moving, Mask]:
     """The values of other groups as what moves; and which groups are known well enough for that."""
-    mine, theirs = _held(one), _held(other)
+    mine, theirs = _stack_held(one), _stack_held(other)
     coding = _coding(mine.reshape(-1), theirs.reshape(-1))
     whole = other["inside"] == other[COUNT]
     starts = np.arange(len(whole)) * WIDTH

@@ -1,4 +1,4 @@
-"""The rows that states are made of, group by group: one after the other, or runs of cells (``state_runs``)."""
+"""The rows that states are made of, group by group: one after the other, or runs of cells (``runs``)."""
 
 from __future__ import annotations
 

@@ -144,20 +144,20 @@ class SumRule(StateRule):
         there = values_there(arguments, present)
         state: dict[str, Array] = {COUNT: there.astype(np.int64)}
         for term in self.terms:
-            state |= _lifted(term, reals, there)
+            state |= _lift(term, reals, there)
         return state
 
     def merge(self, one: State, other: State) -> State:
-        return self._combined(one, other, 1)
+        return self._combine(one, other, 1)
 
     def remove(self, one: State, other: State) -> State:
-        return self._combined(one, other, -1)
+        return self._combine(one, other, -1)
 
-    def _combined(self, one: State, other: State, sign: int) -> State:
+    def _combine(self, one: State, other: State, sign: int) -> State:
         counts = counted(one, other, sign)
         state: dict[str, Array] = {COUNT: counts}
         for term in self.terms:
-            state |= _joined(term, one, other, sign, counts == 0)
+            state |= _join(term, one, other, sign, counts == 0)
         return state
 
     def finish(self, state: State) -> Finished:
@@ -184,7 +184,7 @@ def _name(term: Term, part: str) -> str:
     return "".join("xy"[number] * times for number, times in enumerate(term)) + "_" + part
 
 
-def _lifted(term: Term, reals: Sequence[Float64Array], there: Mask) -> dict[str, Array]:
+def _lift(term: Term, reals: Sequence[Float64Array], there: Mask) -> dict[str, Array]:
     """One value's product for a term: exact up to two factors, to about 32 digits beyond."""
     factors = [reals[number] for number, times in enumerate(term) for _ in range(times)]
     with np.errstate(invalid="ignore", over="ignore"):
@@ -213,7 +213,7 @@ def _lifted(term: Term, reals: Sequence[Float64Array], there: Mask) -> dict[str,
     }
 
 
-def _joined(term: Term, one: State, other: State, sign: int, emptied: Mask) -> dict[str, Array]:
+def _join(term: Term, one: State, other: State, sign: int, emptied: Mask) -> dict[str, Array]:
     from windrow.kernels.states.sums import join_groups
 
     kept = [_parts(term, state, PARTS) for state in (one, other)]
@@ -274,12 +274,12 @@ class WholeSumRule(StateRule):
         return {COUNT: there.astype(np.int64), "upper": upper, "lower": lower}
 
     def merge(self, one: State, other: State) -> State:
-        return self._combined(one, other, 1)
+        return self._combine(one, other, 1)
 
     def remove(self, one: State, other: State) -> State:
-        return self._combined(one, other, -1)
+        return self._combine(one, other, -1)
 
-    def _combined(self, one: State, other: State, sign: int) -> State:
+    def _combine(self, one: State, other: State, sign: int) -> State:
         counts = counted(one, other, sign)
         lower = one["lower"] + sign * other["lower"]
         upper = one["upper"] + sign * other["upper"] + (lower >> 32)

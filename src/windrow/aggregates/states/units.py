@@ -95,7 +95,7 @@ def shared_units(needed: Needed, types: Mapping[str, DataType]) -> tuple[Unit, .
             # All sums of products of the same arguments are one state, which has what any of them needs.
             key = (_arguments(aggregate), SumRule if isinstance(unit, SumRule) else unit)
             known = found.get(key)
-            found[key] = unit if known is None else _united(known, unit)
+            found[key] = unit if known is None else _unite(known, unit)
     counted = {_counted(arguments) for (arguments, _), rule in found.items() if not isinstance(rule, CountRule)}
     kept = [
         (arguments, rule)
@@ -141,7 +141,7 @@ def _unit(rule: StateRule, arguments: tuple[str, ...], types: Mapping[str, DataT
     return Unit(rule, arguments, columns, {columns[COUNT]: TYPES["int64"], **kinds})
 
 
-def _united(known: StateRule, unit: StateRule) -> StateRule:
+def _unite(known: StateRule, unit: StateRule) -> StateRule:
     if isinstance(known, SumRule) and isinstance(unit, SumRule):
         return replace(known, terms=tuple(dict.fromkeys((*known.terms, *unit.terms))))
     return known

@@ -50,14 +50,14 @@ class UserRule(StateRule):
 
     def enter(self, state: State, rows: Rows) -> State:
         values, starts = _values(rows)
-        columns = self._copied(state)
+        columns = self._copy(state)
         run_user_loop(self.functions, self._loops.enter, columns, state[COUNT], values, starts)
         return self._state(state[COUNT] + np.diff(starts), columns, state[LOST])
 
     def leave(self, state: State, rows: Rows) -> State:
         values, starts = _values(rows)
         counts = counted(state, {COUNT: np.diff(starts)}, -1)
-        columns = self._copied(state)
+        columns = self._copy(state)
         run_user_loop(self.functions, self._loops.leave, columns, state[COUNT], values, starts)
         return self._state(counts, columns, state[LOST])
 
@@ -69,22 +69,22 @@ class UserRule(StateRule):
         if self.functions.merge is None:
             lost = np.where(both, 1, lost)
         else:
-            run_user_loop(self.functions, self._loops.merge, columns, self._copied(other), np.flatnonzero(both))
+            run_user_loop(self.functions, self._loops.merge, columns, self._copy(other), np.flatnonzero(both))
         return self._state(one[COUNT] + other[COUNT], columns, lost)
 
     def remove(self, one: State, other: State) -> State:
         # What a user's aggregate removes are values, not states.
         lost = np.where(other[COUNT] > 0, 1, one[LOST])
-        return self._state(counted(one, other, -1), self._copied(one), lost)
+        return self._state(counted(one, other, -1), self._copy(one), lost)
 
     def finish(self, state: State) -> Finished:
         counts = state[COUNT]
         lost = (counts > 0) & (state[LOST] > 0)
         values = np.zeros(len(counts), self.result.dtype)
-        run_user_loop(self.functions, self._loops.result, self._copied(state), np.where(lost, 0, counts), values)
+        run_user_loop(self.functions, self._loops.result, self._copy(state), np.where(lost, 0, counts), values)
         return Finished(values, counts == 0, lost)
 
-    def _copied(self, state: State) -> tuple[Array, ...]:
+    def _copy(self, state: State) -> tuple[Array, ...]:
         return tuple(np.array(state[name], kind.dtype) for name, kind in zip(self._names, self.fields, strict=True))
 
     def _state(self, counts: Array, columns: Sequence[Array], lost: Array) -> State:

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from windrow.errors import DataError
 from windrow.expressions.instants import timestamp
-from windrow.expressions.nodes import Value
+from windrow.expressions.written import Value
 from windrow.model.arrow import arrow_type
 from windrow.model.schema import Attribute, Schema
 from windrow.plan.statements import Cell

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from windrow.errors import DataError, SchemaError, nearest
-from windrow.expressions.nodes import Value
+from windrow.expressions.written import Value
 from windrow.plan.statements import Settings
 from windrow.views.answering.uses import USES
 from windrow.views.definition import CHOICES, PLACEMENT

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 
 from windrow.errors import Error
-from windrow.expressions.nodes import Value
+from windrow.expressions.written import Value
 from windrow.language.parser import Piece, StatementSyntaxError, is_complete, parse, split
 from windrow.language.pointing import PointedError
 from windrow.language.tokens import Span, spans

@@ -11,9 +11,9 @@ import numpy.typing as npt
 from windrow.bench.joins.memory import STEPS
 from windrow.bench.joins.race import OURS
 from windrow.bench.joins.scale import JoinsBench
+from windrow.bench.race import Contender, race
 from windrow.bench.report import Measurement
-from windrow.bench.windows_race import Contender, race
-from windrow.bench.windows_report import Line, Table
+from windrow.bench.tables import Line, Table
 from windrow.errors import DataError
 from windrow.kernels.sparse.chunk_pairs import ChunkIndex, Chunks, Grid
 from windrow.samples.survey import DECLINATIONS, RIGHT_ASCENSIONS, STEPS_A_DAY

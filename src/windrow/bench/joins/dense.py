@@ -14,9 +14,9 @@ from windrow.api.sliding import sliding
 from windrow.bench.joins.memory import ratios
 from windrow.bench.joins.race import OURS, gain
 from windrow.bench.joins.scale import JoinsBench
+from windrow.bench.race import Contender, race
 from windrow.bench.report import Bound, Measurement
-from windrow.bench.windows_race import Contender, race
-from windrow.bench.windows_report import Line, Table
+from windrow.bench.tables import Line, Table
 from windrow.errors import DataError
 from windrow.model.shape import L1, L2, Shape
 

@@ -11,10 +11,10 @@ from windrow.bench.joins import peers as peers
 from windrow.bench.joins.ours import neighbours
 from windrow.bench.joins.race import OURS, Answer, Prepared, always, gain, raced
 from windrow.bench.joins.scale import JoinsBench
+from windrow.bench.race import Contender, race
 from windrow.bench.report import Measurement
+from windrow.bench.tables import Line, Ratio, Table
 from windrow.bench.timing import duration
-from windrow.bench.windows_race import Contender, race
-from windrow.bench.windows_report import Line, Ratio, Table
 from windrow.model.shape import L1, Linf, any_offset, offsets
 from windrow.samples import places, survey_nights
 from windrow.samples.survey import STEPS_A_DAY
@@ -137,7 +137,7 @@ def _orders(bench: JoinsBench, time_first: dict[str, np.ndarray]) -> Iterator[Ta
         # The cells are in another order, so that answers cannot be compared one by one.
         one, other = (np.sort(contender.fetch().counts) for contender in pair.values())
         assert np.array_equal(one, other), "the order of dimensions changes results"
-        lines.append(_timed(bench, f"{name}, count and sum", pair))
+        lines.append(_time(bench, f"{name}, count and sum", pair))
     ratio = Ratio("time first / time last", OURS, "time last")
     about = "The same cells with time as the first dimension (windrow) and as the last."
     yield Table("ptf25", f"Order of dimensions, {bench.scale.detections:,} detections", about, tuple(lines), (ratio,))
@@ -149,7 +149,7 @@ def _orders(bench: JoinsBench, time_first: dict[str, np.ndarray]) -> Iterator[Ta
         yield Measurement("ptf25", what, value, "×", TIME_FIRST, "at most", detail)
 
 
-def _timed(bench: JoinsBench, case: str, contenders: Contenders) -> Line:
+def _time(bench: JoinsBench, case: str, contenders: Contenders) -> Line:
     entered_here = [Contender(name, one.action) for name, one in contenders.items()]
     return Line(case, bench.scale.detections, race(entered_here, bench.scale.pace))
 

@@ -35,7 +35,7 @@ def neighbours(columns: Mapping[str, Int64Array], shape: Shape, values: Array | 
     ordered, order = sort_keys(space.keys(searched), space.bits)
     first, last = space.differences(runs.leading, runs.first, runs.last)
     if len(runs.axes) < len(coordinates):
-        found = _reduced(ordered, order, first, last, values)
+        found = _reduce(ordered, order, first, last, values)
     else:
         found = _of_cells(ordered, order, first, last, values)
     return found.scattered(order)
@@ -61,7 +61,7 @@ def _of_cells(
     return Answer(_present(found.counts), found.reals)
 
 
-def _reduced(
+def _reduce(
     ordered: Int64Array, order: Int64Array, first: Int64Array, last: Int64Array, values: Array | None
 ) -> Answer:
     """Cells that agree in all dimensions that the shape limits have one result: they are joined as one."""

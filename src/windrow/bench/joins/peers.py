@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from windrow.bench.frames_peers import duckdb_connection, load_table
+from windrow.bench.engines import duckdb_connection, load_table
 from windrow.bench.joins.race import Answer, Prepared, always
 
 Array = npt.NDArray[Any]

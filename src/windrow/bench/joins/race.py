@@ -11,10 +11,10 @@ import numpy as np
 import numpy.typing as npt
 
 from windrow.bench.joins.scale import JoinsBench
+from windrow.bench.race import Contender, race
 from windrow.bench.report import Bound, Measurement
+from windrow.bench.tables import Line
 from windrow.bench.timing import Action, duration
-from windrow.bench.windows_race import Contender, race
-from windrow.bench.windows_report import Line
 from windrow.errors import DataError
 
 Array = npt.NDArray[Any]
@@ -31,7 +31,7 @@ class Answer:
 
     def scattered(self, order: Array) -> Answer:
         """Results of cells in another order, each at the place that it was given at."""
-        return Answer(_scattered(self.counts, order), None if self.sums is None else _scattered(self.sums, order))
+        return Answer(_scatter(self.counts, order), None if self.sums is None else _scatter(self.sums, order))
 
     def check(self, other: Answer, who: str) -> None:
         """Refuse to time a contender that gives something else: a wrong answer has no speed."""
@@ -46,7 +46,7 @@ class Answer:
                 raise DataError(f"windrow's sums and those of {who} disagree")
 
 
-def _scattered(values: Array, order: Array) -> Array:
+def _scatter(values: Array, order: Array) -> Array:
     found = np.empty(len(values), values.dtype)
     found[order] = values
     return found

@@ -2,39 +2,20 @@
 
 from __future__ import annotations
 
-import importlib.metadata
-import importlib.util
 import math
 from dataclasses import dataclass
-from pathlib import Path
 
-from windrow.bench.windows_race import Pace
-
-
-@dataclass(frozen=True)
-class JoinPeer:
-    """Another package that finds neighbours."""
-
-    name: str
-    package: str
-    distribution: str
-
-    @property
-    def version(self) -> str | None:
-        """None if it is not installed."""
-        if importlib.util.find_spec(self.package) is None:
-            return None
-        return importlib.metadata.version(self.distribution)
-
+from windrow.bench.peers import Package, Run
+from windrow.bench.race import Pace
 
 PEERS = (
-    JoinPeer("SciPy", "scipy", "scipy"),
-    JoinPeer("DuckDB", "duckdb", "duckdb"),
-    JoinPeer("polars", "polars", "polars"),
-    JoinPeer("scikit-learn", "sklearn", "scikit-learn"),
-    JoinPeer("OpenCV", "cv2", "opencv-python-headless"),
-    JoinPeer("astropy", "astropy", "astropy"),
-    JoinPeer("LSDB", "lsdb", "lsdb"),
+    Package("SciPy", "scipy", "scipy"),
+    Package("DuckDB", "duckdb", "duckdb"),
+    Package("polars", "polars", "polars"),
+    Package("scikit-learn", "sklearn", "scikit-learn"),
+    Package("OpenCV", "cv2", "opencv-python-headless"),
+    Package("astropy", "astropy", "astropy"),
+    Package("LSDB", "lsdb", "lsdb"),
 )
 
 
@@ -85,13 +66,4 @@ QUICK = JoinsScale(
 )
 
 
-@dataclass(frozen=True)
-class JoinsBench:
-    """One run: its scale, the peers it races against, and a folder for what it stores meanwhile."""
-
-    scale: JoinsScale
-    peers: tuple[JoinPeer, ...]
-    folder: Path
-
-    def has(self, name: str) -> bool:
-        return any(peer.name == name and peer.version for peer in self.peers)
+JoinsBench = Run[JoinsScale, Package]

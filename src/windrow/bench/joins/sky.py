@@ -15,9 +15,9 @@ from windrow.api.database import Database, connect
 from windrow.bench.joins.memory import ratios
 from windrow.bench.joins.race import OURS, gain
 from windrow.bench.joins.scale import JoinsBench
+from windrow.bench.race import Contender, race
 from windrow.bench.report import Measurement
-from windrow.bench.windows_race import Contender, race
-from windrow.bench.windows_report import Line, Table
+from windrow.bench.tables import Line, Table
 from windrow.errors import DataError
 from windrow.model.shape import sky
 from windrow.samples import mock_stars, moved_stars, stars
@@ -38,7 +38,7 @@ def measure_sky(bench: JoinsBench) -> Iterator[Table | Measurement]:
     left, source = _stars(bench.scale.stars)
     right = moved_stars(left, MOVED)
     with connect(bench.folder / "sky", engine="local", progress=False) as database:
-        ours = _asked(database, left, right)
+        ours = _prepare(database, left, right)
         others: dict[str, Callable[[], Pairs]] = {}
         if bench.has(ASTROPY):
             others[ASTROPY] = functools.partial(_astropy, left, right)
@@ -71,7 +71,7 @@ def _stars(count: int) -> tuple[pa.Table, str]:
     return mock_stars(count).select(["ra", "dec"]), "A synthetic sky."
 
 
-def _asked(database: Database, left: pa.Table, right: pa.Table) -> Callable[[], Pairs]:
+def _prepare(database: Database, left: pa.Table, right: pa.Table) -> Callable[[], Pairs]:
     arrays = []
     for name, table in (("A", left), ("B", right)):
         array = database.create(name, "<star: int64> [ra, dec]", grid=GRID)
@@ -82,12 +82,12 @@ def _asked(database: Database, left: pa.Table, right: pa.Table) -> Callable[[], 
 
     def run() -> Pairs:
         found = query.compute()
-        return _ordered(found.column("a").to_numpy(), found.column("b").to_numpy())
+        return _order_pairs(found.column("a").to_numpy(), found.column("b").to_numpy())
 
     return run
 
 
-def _ordered(left: npt.NDArray[Any], right: npt.NDArray[Any]) -> Pairs:
+def _order_pairs(left: npt.NDArray[Any], right: npt.NDArray[Any]) -> Pairs:
     order = np.lexsort((right, left))
     return np.stack([left[order], right[order]], axis=1).astype(np.int64)
 
@@ -100,7 +100,7 @@ def _astropy(left: pa.Table, right: pa.Table) -> Pairs:
     coordinates, units = importlib.import_module("astropy.coordinates"), importlib.import_module("astropy.units")
     one, other = (coordinates.SkyCoord(*_degrees(table), unit="deg") for table in (left, right))
     found = coordinates.search_around_sky(one, other, RADIUS * units.arcsec)
-    return _ordered(found[0], found[1])
+    return _order_pairs(found[0], found[1])
 
 
 def _vectors(table: pa.Table) -> npt.NDArray[np.float64]:
@@ -113,7 +113,7 @@ def _tree(left: pa.Table, right: pa.Table) -> Pairs:
     chord = 2 * np.sin(np.radians(RADIUS / 3600) / 2)
     trees = [spatial.cKDTree(_vectors(table)) for table in (left, right)]
     found = trees[0].sparse_distance_matrix(trees[1], chord, output_type="ndarray")
-    return _ordered(found["i"], found["j"])
+    return _order_pairs(found["i"], found["j"])
 
 
 def _lsdb(left: pa.Table, right: pa.Table) -> int:

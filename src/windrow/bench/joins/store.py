@@ -15,15 +15,15 @@ import pyarrow.parquet as pq
 from windrow.aggregates.aggregate import count, sum
 from windrow.api.array import Array
 from windrow.api.database import Database, connect
+from windrow.bench.engines import spark_database
 from windrow.bench.joins import peers as peers
 from windrow.bench.joins.memory import GEO, PAIRS, PTF_5, STEPS, ratios
 from windrow.bench.joins.race import OURS, Answer, Prepared, always, gain, raced
 from windrow.bench.joins.scale import JoinsBench
+from windrow.bench.race import Result
 from windrow.bench.report import Measurement
+from windrow.bench.tables import Line, Ratio, Table
 from windrow.bench.timing import Action, duration, in_turns
-from windrow.bench.windows_race import Result
-from windrow.bench.windows_report import Line, Ratio, Table
-from windrow.bench.windows_spark import spark_database
 from windrow.errors import DataError
 from windrow.samples import PLACES_SCHEMA, SURVEY_SCHEMA, places, survey_nights
 
@@ -76,7 +76,7 @@ def measure_spark(bench: JoinsBench) -> Iterator[Table | Measurement]:
     for workers in (1, WORKERS):
         place = bench.folder / f"workers-{workers}"
         with spark_database(place, workers) as database:
-            array = _filled(database, size)
+            array = _fill(database, size)
             actions: dict[str, Action] = {f"{workers} worker{'s' * (workers > 1)}": functools.partial(_store, array)}
             if workers == WORKERS:
                 actions[SPARK] = functools.partial(_spark_join, database, parquet, bench.folder / "joined.parquet")
@@ -120,7 +120,7 @@ def write_detections(path: Path, size: int) -> None:
         pq.write_table(table, path / f"{number:04}.parquet")
 
 
-def _filled(database: Database, size: int) -> Array:
+def _fill(database: Database, size: int) -> Array:
     array = database.create("PTF", SURVEY_SCHEMA, sparse=True)
     for table in _blocks(size):
         array.insert(table)

@@ -14,7 +14,7 @@ import pyarrow as pa
 from windrow.api.database import Database, connect
 from windrow.bench.placement.scale import PlacementBench
 from windrow.bench.report import Measurement
-from windrow.bench.windows_report import Table
+from windrow.bench.tables import Table
 from windrow.execution.pinned import SparkCluster
 from windrow.execution.session import start_cluster, stop_cluster
 

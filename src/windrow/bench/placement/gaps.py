@@ -9,9 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from windrow.bench.placement.scale import PlacementBench
+from windrow.bench.race import Result
 from windrow.bench.report import Measurement
-from windrow.bench.windows_race import Result
-from windrow.bench.windows_report import Line, Ratio, Table
+from windrow.bench.tables import Line, Ratio, Table
 from windrow.placement.exact import solve_exactly
 from windrow.placement.homes import keep_where_joined
 from windrow.placement.improvement import Effort, improve

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from windrow.bench.placement.scale import PlacementBench
+from windrow.bench.race import Result
 from windrow.bench.report import Measurement
-from windrow.bench.windows_race import Result
-from windrow.bench.windows_report import Line, Ratio, Table
+from windrow.bench.tables import Line, Ratio, Table
 from windrow.placement.simulator.run import BatchResult, Setting
 
 PAPERS = ("baseline", "differential", "reassign")

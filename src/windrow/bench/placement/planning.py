@@ -10,9 +10,9 @@ import numpy as np
 
 from windrow.bench.placement.models import PAPERS
 from windrow.bench.placement.scale import PlacementBench
+from windrow.bench.race import Result
 from windrow.bench.report import Measurement
-from windrow.bench.windows_race import Result
-from windrow.bench.windows_report import Line, Table
+from windrow.bench.tables import Line, Table
 from windrow.placement.improvement import Effort, improve
 from windrow.placement.plan import Plan, evaluate
 from windrow.placement.planner import Options, plan_batch
@@ -48,7 +48,7 @@ def _average_times(bench: PlacementBench) -> Table:
     return Table("planning", "Planning time, average of all batches (Fig. 5)", about, tuple(lines), (), "pairs")
 
 
-def _timed(action: Callable[[], Value]) -> tuple[Value, float]:
+def _time(action: Callable[[], Value]) -> tuple[Value, float]:
     start = time.process_time()
     value = action()
     return value, time.process_time() - start
@@ -57,7 +57,7 @@ def _timed(action: Callable[[], Value]) -> tuple[Value, float]:
 def _four_sweeps(bench: PlacementBench) -> Iterator[Measurement]:
     problem = draw_instance(PAPER_PAIRS, PAPER_NODES, 0)
     plan_batch(problem, "auto", Options(sweeps=1))  # compiles
-    decision, took = _timed(lambda: plan_batch(problem, "auto", bench.options))
+    decision, took = _time(lambda: plan_batch(problem, "auto", bench.options))
     what = f"auto, four sweeps, {len(problem.pairs):,} pairs on {PAPER_NODES} nodes"
     yield Measurement("planning", what, took, "s", FOUR_SWEEPS_SECONDS, "at most", str(decision))
     results = [
@@ -76,16 +76,16 @@ def _many_nodes(bench: PlacementBench) -> Iterator[Measurement]:
     size = f"{len(problem.pairs):,} pairs on {problem.nodes:,} nodes"
     fixed = unpaired_homes(problem)
     order = np.random.default_rng(0).permutation(len(problem.pairs))
-    (joins, loads), greedy = _timed(lambda: plan_joins(problem, order, fixed))
+    (joins, loads), greedy = _time(lambda: plan_joins(problem, order, fixed))
     yield Measurement("planning", f"greedy joins, {size}", greedy, "s", GREEDY_SECONDS, "at most", "candidates only")
-    (_, full_loads), full = _timed(lambda: plan_joins(problem, order, fixed, few=problem.nodes))
+    (_, full_loads), full = _time(lambda: plan_joins(problem, order, fixed, few=problem.nodes))
     ratio = float(loads.max() / full_loads.max())
     detail = f"{full:.1f} s over all nodes"
     yield Measurement(
         "planning", f"candidates / all nodes, objective, {size}", ratio, "×", ABOVE_FULL_LOOP, "at most", detail
     )
     views = plan_views(problem, joins, loads, np.random.default_rng(1).permutation(len(problem.views)))
-    found, sweep = _timed(
+    found, sweep = _time(
         lambda: improve(problem, (joins, views), fixed, np.random.default_rng(2), Effort(1, float("inf")))
     )
     yield Measurement("planning", f"greedy and one sweep, {size}", greedy + sweep, "s", SWEEP_SECONDS, "at most")

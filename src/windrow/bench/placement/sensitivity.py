@@ -7,9 +7,9 @@ from dataclasses import replace
 
 from windrow.bench.placement.models import PAPERS, RATIOS, total
 from windrow.bench.placement.scale import PlacementBench
+from windrow.bench.race import Result
 from windrow.bench.report import Measurement
-from windrow.bench.windows_race import Result
-from windrow.bench.windows_report import Line, Ratio, Table
+from windrow.bench.tables import Line, Ratio, Table
 from windrow.placement.simulator.run import simulate
 from windrow.placement.simulator.workloads import Workload, cut_stream, spread_workload, survey_stream
 

@@ -15,8 +15,8 @@ from windrow.api.database import Database, connect
 from windrow.bench.queries.race import OURS, Contender, Question, gains, path_of, race, ratios
 from windrow.bench.queries.scale import THREADS, QueriesBench
 from windrow.bench.report import Measurement
+from windrow.bench.tables import Table
 from windrow.bench.timing import duration, fresh_process, in_turns
-from windrow.bench.windows_report import Table
 
 DASK = "xarray + Dask"
 FLOAT32_MEANS, EXACTLY = 1e-4, 0.0

@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterator
 
 from windrow.api.database import connect
-from windrow.bench.frames_peers import duckdb_connection
+from windrow.bench.engines import duckdb_connection
 from windrow.bench.queries.scale import THREADS, QueriesBench
 from windrow.bench.queries.sparse import SCHEMA, make_cells
 from windrow.bench.report import Measurement

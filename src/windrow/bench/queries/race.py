@@ -11,10 +11,10 @@ import numpy as np
 import numpy.typing as npt
 
 from windrow.api.query import Query
+from windrow.bench.race import Result
 from windrow.bench.report import Measurement
+from windrow.bench.tables import Line, Ratio
 from windrow.bench.timing import duration, in_turns
-from windrow.bench.windows_race import Result
-from windrow.bench.windows_report import Line, Ratio
 from windrow.errors import DataError
 
 OURS = "windrow"

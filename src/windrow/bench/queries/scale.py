@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 
-from windrow.bench.joins.scale import JoinPeer
+from windrow.bench.peers import Package, Run
 
 PEERS = (
-    JoinPeer("xarray + Dask", "dask", "dask"),
-    JoinPeer("DuckDB", "duckdb", "duckdb"),
-    JoinPeer("flox", "flox", "flox"),
+    Package("xarray + Dask", "dask", "dask"),
+    Package("DuckDB", "duckdb", "duckdb"),
+    Package("flox", "flox", "flox"),
 )
 THREADS = 2
 """How many threads each side has."""
@@ -34,13 +33,4 @@ FULL = QueriesScale((288, 145, 2928), (144, 73, 92), 4, (5_000_000, 20_000_000),
 QUICK = QueriesScale((48, 25, 732), (24, 13, 92), 1, (200_000,), 100_000, 3)
 
 
-@dataclass(frozen=True)
-class QueriesBench:
-    """One run: its scale, the peers it races against, and a folder for what it stores meanwhile."""
-
-    scale: QueriesScale
-    peers: tuple[JoinPeer, ...]
-    folder: Path
-
-    def has(self, name: str) -> bool:
-        return any(peer.name == name and peer.version for peer in self.peers)
+QueriesBench = Run[QueriesScale, Package]

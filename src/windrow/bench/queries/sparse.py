@@ -13,12 +13,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from windrow.api.database import Database, connect
-from windrow.bench.frames_peers import duckdb_connection
+from windrow.bench.engines import duckdb_connection
 from windrow.bench.queries.race import OURS, Contender, Question, gains, path_of, race, ratios
 from windrow.bench.queries.scale import THREADS, QueriesBench
 from windrow.bench.report import Measurement
+from windrow.bench.tables import Table
 from windrow.bench.timing import duration
-from windrow.bench.windows_report import Table
 
 OWN, PARQUET = "DuckDB", "DuckDB on Parquet"
 SCHEMA = "<mag: float32, flux: float64, kind: int32> [time=1:1000:50, ra=1:3600:360, dec=1:1800:180]"

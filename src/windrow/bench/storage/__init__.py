@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from windrow.api.database import connect
 from windrow.bench.report import Measurement, Report, Show
-from windrow.bench.sections import choose, temporary_folder
+from windrow.bench.sections import check_disk, choose, temporary_folder
 from windrow.bench.storage.batches import Batches, measure_batches
 from windrow.bench.storage.dense import measure_dense
 from windrow.bench.storage.metadata import measure_metadata
@@ -17,7 +16,6 @@ from windrow.bench.storage.patches import measure_patches
 from windrow.bench.storage.small import measure_commits, measure_start
 from windrow.bench.storage.sparse import measure_box_read, measure_insert
 from windrow.bench.timing import environment
-from windrow.errors import StoreError
 from windrow.execution.engine import default_memory
 from windrow.execution.session import start_session
 
@@ -87,7 +85,7 @@ def run_at(scale: Scale, out: Path | None, only: Sequence[str], show: Show) -> R
     chosen = choose(dict.fromkeys([*SECTIONS, *ON_SPARK]), only, ON_SPARK, "windrow bench storage")
     rows: list[Measurement] = []
     with temporary_folder(out) as folder:
-        _check_disk(folder, scale)
+        check_disk(folder, scale.disk_bytes)
         for row in _measure(scale, folder, chosen):
             show(str(row))
             rows.append(row)
@@ -96,16 +94,6 @@ def run_at(scale: Scale, out: Path | None, only: Sequence[str], show: Show) -> R
     if out is not None:
         show("written: " + ", ".join(str(path) for path in report.write(out)))
     return report
-
-
-def _check_disk(folder: Path, scale: Scale) -> None:
-    free = shutil.disk_usage(folder).free
-    if free < scale.disk_bytes:
-        raise StoreError(
-            f"the benchmark needs {scale.disk_bytes / 1e9:.0f} GB of disk for a while",
-            got=f"{free / 1e9:.1f} GB free in {folder.parent}",
-            hint="Choose another folder with --out or TMPDIR, or run with --quick",
-        )
 
 
 def _measure(scale: Scale, folder: Path, chosen: Sequence[str]) -> Iterator[Measurement]:

@@ -48,7 +48,7 @@ def _create(database: Database, name: str, patched: bool) -> Array:
     return database.create(name, schema, chunks="patched" if patched else None)
 
 
-def _written(array: Array, change: Callable[[], object], inside: str = "") -> int:
+def _write(array: Array, change: Callable[[], object], inside: str = "") -> int:
     place = Path(array.location().path, inside)
     before = directory_bytes(place)
     change()
@@ -57,7 +57,7 @@ def _written(array: Array, change: Callable[[], object], inside: str = "") -> in
 
 def _measure_appends(database: Database) -> Measurement:
     array = _create(database, "appended", patched=False)
-    sizes = [_written(array, functools.partial(array.append, _field(n))) for n in range(APPENDS)]
+    sizes = [_write(array, functools.partial(array.append, _field(n))) for n in range(APPENDS)]
     worst = max(sizes) / _field(0).nbytes
     detail = f"of {APPENDS}, the median {statistics.median(sizes) / _field(0).nbytes:.1f}"
     return Measurement("patches", "worst append of a step, in raw steps", worst, "×", 6, "at most", detail)
@@ -67,7 +67,7 @@ def _measure_patch(database: Database, folder: Path) -> Iterator[Measurement]:
     whole, patched = (_create(database, name, name == "patched") for name in ("whole", "patched"))
     for array in (whole, patched):
         array.append(_field(1, STEPS))
-    sizes = [_written(array, functools.partial(_patch, array)) for array in (whole, patched)]
+    sizes = [_write(array, functools.partial(_patch, array)) for array in (whole, patched)]
     detail = f"in chunks of {patched.schema.grid.chunk}; {sizes[0] / 1e6:.2f} MB in {whole.schema.grid.chunk}"
     yield Measurement("patches", "patch of 5×5×5", sizes[1] / 1e6, "MB", 0.7, "at most", detail)
     seconds = [min(_processor_seconds(array.read) for _ in range(ROUNDS)) for array in (whole, patched)]
@@ -123,7 +123,7 @@ def _measure_manifests(database: Database) -> Measurement:
     array = database.create("many", MANY_CHUNKS)
     array.append(np.ones((MANY_STEPS, 100, 200), np.float32))
     patch = np.zeros((1, 5, 5), np.float32)
-    size = _written(array, lambda: array.write(patch, at=(45, 20, 20)), "manifests")
+    size = _write(array, lambda: array.write(patch, at=(45, 20, 20)), "manifests")
     what = "manifests of a patch among 18,000 chunks"
     return Measurement("patches", what, size / 1e3, "KB", 60, "at most")
 

@@ -15,12 +15,12 @@ import pyarrow as pa
 from windrow.aggregates.aggregate import Aggregate, count, sum
 from windrow.api.array import Array
 from windrow.api.database import connect
+from windrow.bench.race import Result
 from windrow.bench.report import Measurement
+from windrow.bench.tables import Line, Ratio, Table
 from windrow.bench.timing import Action
 from windrow.bench.views.scale import ViewsBench
 from windrow.bench.views.survey import best
-from windrow.bench.windows_race import Result
-from windrow.bench.windows_report import Line, Ratio, Table
 from windrow.errors import DataError
 from windrow.model.shape import L1, Linf, Shape, offsets
 from windrow.samples import PLACES_SCHEMA, SURVEY_SCHEMA, places, survey_nights
@@ -73,10 +73,10 @@ def measure_answers(bench: ViewsBench) -> Iterator[Table | Measurement]:
     with connect(bench.folder / "answers", engine="local", progress=False) as database:
         survey = database.create("PTF", SURVEY_SCHEMA, sparse=True)
         survey.insert(survey_nights(size).table())
-        found = [*_measured("PTF", survey, "mag", {"time": (-STEPS, STEPS)}, ("ra", "dec"), rounds)]
+        found = [*_measure("PTF", survey, "mag", {"time": (-STEPS, STEPS)}, ("ra", "dec"), rounds)]
         geo = database.create("GEO", PLACES_SCHEMA, sparse=True)
         geo.insert(places(size))
-        found += _measured("GEO", geo, "latitude", {}, ("long", "lat"), rounds)
+        found += _measure("GEO", geo, "latitude", {}, ("long", "lat"), rounds)
     about = f"Processor time of queries on {size:,} cells. The view is taken where windrow expects it to be faster."
     lines = tuple(Line(line.case, size, Result(line.seconds)) for line in found)
     ratios = (Ratio("array / view", ARRAY, VIEW),)
@@ -84,7 +84,7 @@ def measure_answers(bench: ViewsBench) -> Iterator[Table | Measurement]:
     yield from as_measurements(found)
 
 
-def _measured(
+def _measure(
     data: str, array: Array, value: str, ranges: Mapping[str, tuple[int, int]], on: tuple[str, str], rounds: int
 ) -> Iterator[AnswerLine]:
     pairs = [
@@ -96,7 +96,7 @@ def _measured(
     for asked, kept in pairs:
         name = f"{_name(asked)} from {_name(kept)}"
         for what, measures in (("counts", COUNTS), ("sums", {"n": count(), "c": count(value), "s": sum(value)})):
-            yield _raced(data, name, what, array, (_within(asked, ranges), _within(kept, ranges)), measures, rounds)
+            yield _race(data, name, what, array, (_within(asked, ranges), _within(kept, ranges)), measures, rounds)
 
 
 def _name(shape: Shape) -> str:
@@ -107,7 +107,7 @@ def _within(shape: Shape, ranges: Mapping[str, tuple[int, int]]) -> Shape:
     return shape & offsets(**ranges) if ranges else shape
 
 
-def _raced(
+def _race(
     data: str,
     name: str,
     what: str,

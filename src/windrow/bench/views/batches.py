@@ -12,12 +12,12 @@ from windrow.api.views import View
 from windrow.bench.joins import peers as join_peers
 from windrow.bench.joins.memory import STEPS
 from windrow.bench.joins.race import Answer, Prepared
+from windrow.bench.race import Result
 from windrow.bench.report import Measurement
+from windrow.bench.tables import Line, Ratio, Table
 from windrow.bench.timing import duration
 from windrow.bench.views.scale import ViewsBench
 from windrow.bench.views.survey import LATEST, PATCH, REBUILD, Batches, best, patch_and_rebuild, survey
-from windrow.bench.windows_race import Result
-from windrow.bench.windows_report import Line, Ratio, Table
 
 VIEWS = ("PTF5", "PTF25", "FAINTEST")
 ALONE, DUCKDB = "batch alone", "DuckDB anew"

@@ -12,12 +12,12 @@ import pyarrow as pa
 
 from windrow.aggregates.aggregate import avg, percentile
 from windrow.api.database import connect
+from windrow.bench.race import Result, processor_seconds
 from windrow.bench.report import Measurement
+from windrow.bench.tables import Line, Ratio, Table
 from windrow.bench.views.dense import WIDTH, growing_field
 from windrow.bench.views.scale import ViewsBench
 from windrow.bench.views.survey import query_of
-from windrow.bench.windows_race import Result, processor_seconds
-from windrow.bench.windows_report import Line, Ratio, Table
 from windrow.errors import DataError
 from windrow.model.window import trailing
 from windrow.samples import SURVEY_SCHEMA, survey_nights

@@ -10,12 +10,12 @@ import numpy as np
 from windrow.aggregates.aggregate import parse_aggregate
 from windrow.api.array import Array
 from windrow.api.database import Database, connect
+from windrow.bench.race import Result
 from windrow.bench.report import Measurement
+from windrow.bench.tables import Line, Ratio, Table
 from windrow.bench.timing import duration
 from windrow.bench.views.scale import ViewsBench
 from windrow.bench.views.survey import PATCH, REBUILD, best
-from windrow.bench.windows_race import Result
-from windrow.bench.windows_report import Line, Ratio, Table
 from windrow.errors import DataError
 from windrow.model.window import trailing
 from windrow.samples import TemperatureSource, temperature_field

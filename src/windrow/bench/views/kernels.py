@@ -16,12 +16,12 @@ from windrow.aggregates.states.rule import State
 from windrow.aggregates.states.runs import Runs
 from windrow.bench.joins.memory import PTF_5
 from windrow.bench.joins.ours import space_of
+from windrow.bench.race import Contender, Pace, Result, race
 from windrow.bench.report import Measurement
+from windrow.bench.tables import Line, Ratio, Table
 from windrow.bench.timing import duration
 from windrow.bench.views.scale import ViewsBench
 from windrow.bench.views.survey import ANYWHERE, LATEST, Batches
-from windrow.bench.windows_race import Contender, Pace, Result, race
-from windrow.bench.windows_report import Line, Ratio, Table
 from windrow.errors import DataError
 from windrow.kernels.sparse.bands import Bands, count_bands, list_bands
 from windrow.kernels.sparse.sorting import sort_keys
@@ -153,7 +153,7 @@ def measure_kernels(bench: ViewsBench) -> Iterator[Table | Measurement]:
         for where in GAINS:
             patch = Patch.of(Survey.of(where, size, scale.batch), SUMS)
             patch.check()
-            lines[where, size] = _raced(bench, f"{where}, {size:,} cells", size, patch)
+            lines[where, size] = _race(bench, f"{where}, {size:,} cells", size, patch)
     yield Table("kernels", f"PTF-5 in memory, batches of {scale.batch:,} cells", ABOUT, tuple(lines.values()), (GAIN,))
     for where, targets in GAINS.items():
         for size, target in zip((scale.many, scale.most), targets, strict=True):
@@ -163,7 +163,7 @@ def measure_kernels(bench: ViewsBench) -> Iterator[Table | Measurement]:
     yield Measurement("kernels", what, large / small, "×", GROWTH, "at most", f"{duration(small)} to {duration(large)}")
 
 
-def _raced(bench: ViewsBench, case: str, size: int, patch: Patch) -> Line:
+def _race(bench: ViewsBench, case: str, size: int, patch: Patch) -> Line:
     contenders = [Contender(PATCHED, patch.bring), Contender(ANEW, patch.compute_anew)]
     return Line(case, size, race(contenders, Pace(bench.scale.rounds, np.inf, np.inf)))
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from windrow.bench.race import Result
 from windrow.bench.report import Measurement
+from windrow.bench.tables import Line, Ratio, Table
 from windrow.bench.timing import duration
 from windrow.bench.views.scale import ViewsBench
 from windrow.bench.views.survey import ANYWHERE, LATEST, PATCH, REBUILD, Batches, patch_and_rebuild, survey
-from windrow.bench.windows_race import Result
-from windrow.bench.windows_report import Line, Ratio, Table
 
 PTF_25_GAIN = 25.0
 GROWTH = 6.0

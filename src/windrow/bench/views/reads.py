@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from windrow.bench.race import Result
 from windrow.bench.report import Measurement
+from windrow.bench.tables import Line, Ratio, Table
 from windrow.bench.timing import duration, in_turns
 from windrow.bench.views.scale import ViewsBench
 from windrow.bench.views.survey import LATEST, Batches, best, survey
-from windrow.bench.windows_race import Result
-from windrow.bench.windows_report import Line, Ratio, Table
 from windrow.errors import DataError
 from windrow.samples import SURVEY_SCHEMA, survey_nights
 

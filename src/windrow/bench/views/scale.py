@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 
-from windrow.bench.joins.scale import JoinPeer
+from windrow.bench.peers import Package, Run
 
-PEERS = (JoinPeer("DuckDB", "duckdb", "duckdb"),)
+PEERS = (Package("DuckDB", "duckdb", "duckdb"),)
 
 
 @dataclass(frozen=True)
@@ -61,13 +60,4 @@ QUICK = ViewsScale(
 )
 
 
-@dataclass(frozen=True)
-class ViewsBench:
-    """One run: its scale, the peers it races against, and a folder for what it stores meanwhile."""
-
-    scale: ViewsScale
-    peers: tuple[JoinPeer, ...]
-    folder: Path
-
-    def has(self, name: str) -> bool:
-        return any(peer.name == name and peer.version for peer in self.peers)
+ViewsBench = Run[ViewsScale, Package]

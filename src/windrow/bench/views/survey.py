@@ -15,9 +15,9 @@ from windrow.api.database import Database, connect
 from windrow.api.query import Query
 from windrow.api.views import View
 from windrow.bench.joins.memory import PTF_5, PTF_25
+from windrow.bench.race import processor_seconds
 from windrow.bench.timing import Action
 from windrow.bench.views.scale import ViewsBench
-from windrow.bench.windows_race import processor_seconds
 from windrow.errors import DataError
 from windrow.samples import SURVEY_SCHEMA, survey_nights
 

@@ -27,7 +27,7 @@ def run_file(settings: Settings, file: str) -> None:
 
 def run_statements(settings: Settings, text: str, name: str | None) -> int:
     """Run statements; returns the exit code. A batch that they leave open is an error."""
-    from windrow.console.session.loading import load_statements
+    from windrow.console.session.modules import load_statements
     from windrow.console.session.running import Console
 
     load_statements()

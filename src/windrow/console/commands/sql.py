@@ -59,7 +59,7 @@ def run_sql(settings: Settings, query: str, tables: dict[str, str]) -> None:
 
 
 def _run(settings: Settings, text: str, name: str | None, tables: dict[str, str]) -> int:
-    from windrow.console.session.loading import load_statements
+    from windrow.console.session.modules import load_statements
     from windrow.console.session.running import Console
 
     load_statements()

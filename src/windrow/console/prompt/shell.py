@@ -20,7 +20,7 @@ from windrow.console.prompt.colouring import STYLE, StatementColours
 from windrow.console.prompt.completion import StatementCompleter
 from windrow.console.prompt.words import COMMANDS, LeaveError, run_command
 from windrow.console.session.load import ask_rows
-from windrow.console.session.loading import Loading
+from windrow.console.session.modules import Loading
 from windrow.console.session.running import Console
 
 if TYPE_CHECKING:

@@ -119,6 +119,16 @@ class Spans:
         """The rows of the smallest frame."""
         return self.survey.fewest
 
+    def rows_numbered(self, numbers: Int64Array | int) -> Int64Array:
+        """The row of each frame that has so many of the frame's rows before it; -1 if there is none."""
+        found = np.full(self.count, -1, np.int64)
+        before = np.broadcast_to(np.asarray(numbers, np.int64), found.shape)
+        for number in (0, 2, 1)[: self.ranges] if self.ranges == 3 else range(self.ranges):
+            begin, size = self.begin[number], self.end[number] - self.begin[number]
+            found = np.where((before >= 0) & (before < size), begin + before, found)
+            before = before - size
+        return found
+
     def present(self, there: Mask | None) -> Spans:
         """The same frames after all rows that are not ``there`` have been taken out."""
         if there is None:

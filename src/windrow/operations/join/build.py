@@ -17,7 +17,8 @@ from windrow.operations.join.sources import CellsOnGrid, JoinedCells, PairCells
 from windrow.operations.query.cellwise import CellColumns, GridCells
 from windrow.operations.query.scans import StoredCells
 from windrow.operations.query.shapes import ShapeSource
-from windrow.plan.bound import AxisMap, Bound, BoundJoin, BoundJoined, BoundPairs, BoundScan, makes_pairs, side_name
+from windrow.plan.bound import Bound, BoundJoin, BoundJoined, BoundPairs, BoundScan, makes_pairs, side_name
+from windrow.plan.join_terms import AxisMap
 from windrow.plan.pairs import requalified
 from windrow.plan.steps import columns
 

@@ -14,16 +14,8 @@ from windrow.kernels.sparse.chunk_pairs import Chunks, Grid
 from windrow.kernels.sparse.chunk_pairs import chunk_pairs as meet
 from windrow.model.box import Box
 from windrow.operations.join.reach import image, offset_spans
-from windrow.plan.bound import (
-    AxisMap,
-    Bound,
-    BoundColumns,
-    BoundFilter,
-    BoundJoin,
-    BoundScan,
-    BoundSelection,
-    makes_pairs,
-)
+from windrow.plan.bound import Bound, BoundColumns, BoundFilter, BoundJoin, BoundScan, BoundSelection, makes_pairs
+from windrow.plan.join_terms import AxisMap
 
 Int64Array = npt.NDArray[np.int64]
 

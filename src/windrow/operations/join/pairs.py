@@ -17,7 +17,8 @@ import pyarrow as pa
 from windrow.expressions.nodes import Node
 from windrow.operations.join.partners import Share
 from windrow.operations.join.rows import Cells, Rows
-from windrow.plan.bound import DISTANCE, BoundNearest
+from windrow.plan.bound import DISTANCE
+from windrow.plan.join_terms import BoundNearest
 
 Int64Array = npt.NDArray[np.int64]
 Float64Array = npt.NDArray[np.float64]

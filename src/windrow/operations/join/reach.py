@@ -13,7 +13,7 @@ import numpy.typing as npt
 from windrow.model.bound_shape import BoundShape
 from windrow.model.box import Box
 from windrow.model.halo import UNLIMITED
-from windrow.plan.bound import AxisMap
+from windrow.plan.join_terms import AxisMap
 
 Int64Array = npt.NDArray[np.int64]
 Span = tuple[int, int]

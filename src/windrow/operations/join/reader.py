@@ -24,7 +24,8 @@ from windrow.operations.join.partners import LabelsByAxis, Partners, Share, chec
 from windrow.operations.join.reach import NOWHERE, Piece, Span, image, partner_pieces, reaching_spans
 from windrow.operations.join.rows import Cells, Rows, read_cells, read_rows
 from windrow.operations.join.sky import SkyReach
-from windrow.plan.bound import AxisLabels, AxisMap, side_name
+from windrow.plan.bound import side_name
+from windrow.plan.join_terms import AxisLabels, AxisMap
 
 Int64Array = npt.NDArray[np.int64]
 

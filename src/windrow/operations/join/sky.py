@@ -20,7 +20,8 @@ from windrow.model.gridding import Axis
 from windrow.operations.join.partners import NOTHING, Share, own_cells
 from windrow.operations.join.reach import Piece
 from windrow.operations.join.rows import Rows
-from windrow.plan.bound import Bound, BoundSky
+from windrow.plan.bound import Bound
+from windrow.plan.join_terms import BoundSky
 
 if TYPE_CHECKING:
     from windrow.model.bound_shape import BoundShape

@@ -95,8 +95,8 @@ def _cell_path(engine: Engine, bound: Bound) -> Path | None:
     base = step
     while isinstance(base, CELLWISE):
         base = base.inputs()[0]
-    if isinstance(step, BoundWindow):
-        return window_path(engine, step) if step is bound else _kernels()
+    if isinstance(base, BoundWindow):
+        return window_path(engine, base) if base is bound else _kernels()
     if not isinstance(base, (BoundScan, BoundSpread)):
         return None
     if isinstance(bound, BoundOrdered):

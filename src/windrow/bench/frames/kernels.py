@@ -8,12 +8,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from windrow.bench.frames_peers import frame_peers
-from windrow.bench.frames_race import AUTO, Array, FrameProblem, Spread, frame_methods, race_by_clock
-from windrow.bench.frames_scale import FramesBench
+from windrow.bench.frames.peers import frame_peers
+from windrow.bench.frames.race import AUTO, Array, FrameProblem, Spread, frame_methods, race_by_clock
+from windrow.bench.frames.scale import FramesBench
 from windrow.bench.report import Measurement
+from windrow.bench.tables import Line, Ratio, Table
 from windrow.bench.timing import duration
-from windrow.bench.windows_report import Line, Ratio, Table
 
 PRIME = 7919
 DUCKDB = Ratio("DuckDB / auto", "DuckDB", "auto")

@@ -7,17 +7,15 @@ from __future__ import annotations
 
 import functools
 import importlib
-import importlib.metadata
-import importlib.util
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import pyarrow as pa
-
-from windrow.bench.frames_race import FrameProblem, sample_rows
+from windrow.bench.engines import duckdb_connection, load_table
+from windrow.bench.frames.race import FrameProblem, sample_rows
+from windrow.bench.peers import Package
+from windrow.bench.race import Array, Contender, Pace
 from windrow.bench.timing import Action
-from windrow.bench.windows_race import Array, Contender, Pace
 
 CALLS = {"count_distinct": "count(distinct a)", "median": "median(a)", "mode": "mode(a)", "sum": "sum(a)"}
 """Aggregates in DuckDB's SQL."""
@@ -34,19 +32,10 @@ class Prepared:
 
 
 @dataclass(frozen=True)
-class FramePeer:
-    """A package; ``make`` prepares a problem, or returns None if the package has no such frames."""
+class FramePeer(Package):
+    """``make`` prepares a problem, or returns None if the package has no such frames."""
 
-    name: str
-    package: str
     make: Callable[[FrameProblem], Prepared | None]
-
-    @property
-    def version(self) -> str | None:
-        """None if it is not installed."""
-        if importlib.util.find_spec(self.package) is None:
-            return None
-        return importlib.metadata.version(self.package)
 
 
 def frame_peers(problem: FrameProblem, pace: Pace, peers: Sequence[FramePeer]) -> Iterator[Contender]:
@@ -65,20 +54,6 @@ def _action(peer: FramePeer, problem: FrameProblem, rows: int) -> Action:
     prepared = peer.make(problem if rows == problem.rows else problem.cut(rows))
     assert prepared is not None
     return prepared.action
-
-
-def duckdb_connection(threads: int) -> Any:
-    """DuckDB in memory, with so many threads; it must not draw over what the benchmark prints."""
-    connection = importlib.import_module("duckdb").connect(config={"threads": threads})
-    connection.execute("set enable_progress_bar = false")
-    return connection
-
-
-def load_table(connection: Any, columns: Mapping[str, Array]) -> None:
-    """Table t in DuckDB's own form, so that reading it costs no conversion."""
-    connection.register("given", pa.table(dict(columns)))
-    connection.execute("create table t as select * from given")
-    connection.unregister("given")
 
 
 def _duckdb(problem: FrameProblem) -> Prepared | None:
@@ -112,4 +87,4 @@ def _polars(problem: FrameProblem) -> Prepared | None:
     return Prepared(run, lambda: run()["x"].to_numpy())
 
 
-PEERS = (FramePeer("DuckDB", "duckdb", _duckdb), FramePeer("polars", "polars", _polars))
+PEERS = (FramePeer("DuckDB", "duckdb", "duckdb", _duckdb), FramePeer("polars", "polars", "polars", _polars))

@@ -16,8 +16,9 @@ import numpy as np
 
 from windrow.aggregates.frames import TAU
 from windrow.api.framed import framed
-from windrow.bench.frames_peers import duckdb_connection, frame_peers, load_table
-from windrow.bench.frames_race import (
+from windrow.bench.engines import duckdb_connection, load_table
+from windrow.bench.frames.peers import frame_peers
+from windrow.bench.frames.race import (
     AUTO,
     Array,
     FrameProblem,
@@ -25,12 +26,11 @@ from windrow.bench.frames_race import (
     Way,
     frame_methods,
 )
-from windrow.bench.frames_scale import FramesBench
+from windrow.bench.frames.scale import FramesBench
+from windrow.bench.race import Contender, compiling_seconds, mean_width, race
 from windrow.bench.report import Measurement
+from windrow.bench.tables import Line, Ratio, Table
 from windrow.bench.timing import Action
-from windrow.bench.windows_papers import mean_width
-from windrow.bench.windows_race import Contender, compiling_seconds, race
-from windrow.bench.windows_report import Line, Ratio, Table
 from windrow.errors import DataError
 from windrow.samples import rank_table
 

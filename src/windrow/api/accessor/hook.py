@@ -31,9 +31,9 @@ def _register(xarray: Any) -> None:
 
 def _opener(name: str) -> Any:
     def opened(data: Any) -> Any:
-        from windrow.api import accessor
+        from windrow.api.accessor import windows
 
-        return getattr(accessor, name)(data)
+        return getattr(windows, name)(data)
 
     return opened
 

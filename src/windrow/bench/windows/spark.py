@@ -7,24 +7,22 @@ import math
 import os
 import shutil
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from windrow.aggregates.aggregate import percentile
 from windrow.api.array import Array
-from windrow.api.database import Database, connect
+from windrow.api.database import Database
+from windrow.bench.engines import spark_database
+from windrow.bench.race import Result
 from windrow.bench.report import Measurement
 from windrow.bench.storage.dense import bare_array, create_bare
+from windrow.bench.tables import Line, Ratio, Table
 from windrow.bench.timing import Action, duration, in_turns, time_call
-from windrow.bench.windows_memory import WorkerMemory
-from windrow.bench.windows_race import Result
-from windrow.bench.windows_report import Line, Ratio, Table
-from windrow.bench.windows_scale import Bench
-from windrow.execution.engine import default_memory
+from windrow.bench.windows.memory import WorkerMemory
+from windrow.bench.windows.scale import Bench
 from windrow.execution.executor import Job
-from windrow.execution.session import start_session
 from windrow.model.box import Box
 from windrow.model.schema import Schema
 from windrow.model.window import trailing
@@ -42,17 +40,6 @@ WORKERS_GAIN = 1.3
 """How many times the speed of one worker two must have; the paper's nine nodes have 53 % of nine."""
 PAPER_001_TABLE_3 = {1: 4.68, 2: 5.00, 3: 4.90, 4: 4.81, 5: 4.75}
 """Nine nodes over one, by the width in longitude and latitude; the width in time is 5."""
-
-
-@contextmanager
-def spark_database(folder: Path, workers: int) -> Iterator[Database]:
-    """A warehouse whose work runs on so many workers of a Spark session of its own."""
-    session = start_session(workers, default_memory())
-    try:
-        with connect(folder / "warehouse", spark=session, engine="spark", progress=False) as database:
-            yield database
-    finally:
-        session.stop()
 
 
 def field(bench: Bench, steps: int) -> TemperatureSource:

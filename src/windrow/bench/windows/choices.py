@@ -16,11 +16,11 @@ import numpy.typing as npt
 from windrow.aggregates.aggregate import parse_aggregate
 from windrow.aggregates.columns import Column
 from windrow.aggregates.windows import Evaluation
+from windrow.bench.race import Contender, Pace, Result, processor_seconds, race
 from windrow.bench.report import Measurement
+from windrow.bench.tables import Line, Ratio, Table
 from windrow.bench.timing import duration
-from windrow.bench.windows_race import Contender, Pace, Result, processor_seconds, race
-from windrow.bench.windows_report import Line, Ratio, Table
-from windrow.bench.windows_scale import Bench
+from windrow.bench.windows.scale import Bench
 from windrow.kernels.choose import AUTO, Choice
 from windrow.kernels.contract.ranks import RankTable
 from windrow.kernels.contract.sweeps import AnySweep, Sweep, VariableSweep

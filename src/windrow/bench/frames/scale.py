@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 
-from windrow.bench.frames_peers import FramePeer
-from windrow.bench.windows_race import Pace
+from windrow.bench.frames.peers import FramePeer
+from windrow.bench.peers import Run
+from windrow.bench.race import Pace
 
 
 @dataclass(frozen=True)
@@ -51,10 +51,4 @@ QUICK = FramesScale(
 )
 
 
-@dataclass(frozen=True)
-class FramesBench:
-    """One run: its scale, the peers it races against, and a folder for what it stores meanwhile."""
-
-    scale: FramesScale
-    peers: tuple[FramePeer, ...]
-    folder: Path
+FramesBench = Run[FramesScale, FramePeer]

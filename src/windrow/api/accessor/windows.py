@@ -5,8 +5,9 @@ It runs in this process, on NumPy arrays; a variable that is loaded lazily is lo
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 import xarray as xr
@@ -14,13 +15,15 @@ import xarray as xr
 from windrow.aggregates.aggregate import Aggregate
 from windrow.aggregates.definition import Definition
 from windrow.aggregates.registry import DEFINITIONS
-from windrow.api.accessor_groups import group_request
-from windrow.api.accessor_requests import Aggregates, Request, neighbour_request, window_request
+from windrow.api.accessor.groups import group_request
+from windrow.api.accessor.requests import Aggregates, Request, neighbour_request, window_request
 from windrow.errors import DataError, UnknownNameError, nearest
 from windrow.expressions.evaluate import evaluate
 from windrow.language.expression import parse_expression
 from windrow.model.arrow import arrow_to_block, block_to_arrow
 from windrow.model.shape import Shape
+
+Asked = TypeVar("Asked")
 
 
 def _worked_out(text: str, data: xr.Dataset) -> xr.DataArray:
@@ -42,7 +45,7 @@ def _worked_out(text: str, data: xr.Dataset) -> xr.DataArray:
     return xr.DataArray(values.reshape(first.shape), dims=first.dims, name=text)
 
 
-def _checked(aggregates: Mapping[str, Any]) -> Aggregates:
+def _check(aggregates: Mapping[str, Any]) -> Aggregates:
     if not aggregates:
         raise DataError("there is nothing to compute", hint='As in .agg(m=wr.max("t"))')
     for name, aggregate in aggregates.items():
@@ -61,7 +64,7 @@ class DatasetWindow:
     def agg(self, **aggregates: Aggregate) -> xr.Dataset:
         """Named aggregates: ``.agg(p=wr.percentile("t", 70), m=wr.max("t"))``."""
         by_variable: dict[tuple[str, str | None], dict[str, Aggregate]] = {}
-        for name, aggregate in _checked(aggregates).items():
+        for name, aggregate in _check(aggregates).items():
             key = (self._variable(aggregate.attribute), aggregate.second)
             by_variable.setdefault(key, {})[name] = aggregate
         found: dict[str, xr.DataArray] = {}
@@ -95,7 +98,7 @@ class DataArrayWindow:
 
     def agg(self, **aggregates: Aggregate) -> xr.Dataset:
         """Named aggregates; the attribute that they name does not matter."""
-        wanted = _checked(aggregates)
+        wanted = _check(aggregates)
         for aggregate in wanted.values():
             if aggregate.second is not None:
                 hint = "Name both, as in ds.windrow.window(…).agg(…)"
@@ -113,7 +116,7 @@ def _of_dataset(definition: Definition) -> Callable[..., xr.DataArray]:
         def of_two(self: DatasetWindow, variable: str, second: str) -> xr.DataArray:
             return self.one(Aggregate(definition.name, variable, second=second))
 
-        return _named(of_two, definition)
+        return _name(of_two, definition)
     if definition.weighted is not None:
         weighted = definition.weighted
 
@@ -122,12 +125,12 @@ def _of_dataset(definition: Definition) -> Callable[..., xr.DataArray]:
                 return self.one(Aggregate(definition.name, variable))
             return self.one(Aggregate(weighted, variable, second=weight))
 
-        return _named(of_weights, definition)
+        return _name(of_weights, definition)
 
     def method(self: DatasetWindow, variable: str | None = None, parameter: float | None = None) -> xr.DataArray:
         return self.one(Aggregate(definition.name, variable, parameter))
 
-    return _named(method, definition)
+    return _name(method, definition)
 
 
 def _of_array(definition: Definition) -> Callable[..., xr.DataArray]:
@@ -136,7 +139,7 @@ def _of_array(definition: Definition) -> Callable[..., xr.DataArray]:
         def of_two(self: DataArrayWindow, second: xr.DataArray) -> xr.DataArray:
             return self.one(Aggregate(definition.name, "x", second="y"), second)
 
-        return _named(of_two, definition)
+        return _name(of_two, definition)
     if definition.weighted is not None:
         weighted = definition.weighted
 
@@ -145,15 +148,15 @@ def _of_array(definition: Definition) -> Callable[..., xr.DataArray]:
                 return self.one(Aggregate(definition.name, "x"))
             return self.one(Aggregate(weighted, "x", second="y"), weight)
 
-        return _named(of_weights, definition)
+        return _name(of_weights, definition)
 
     def method(self: DataArrayWindow, parameter: float | None = None) -> xr.DataArray:
         return self.one(Aggregate(definition.name, "x", parameter))
 
-    return _named(method, definition)
+    return _name(method, definition)
 
 
-def _named(method: Callable[..., xr.DataArray], definition: Definition) -> Callable[..., xr.DataArray]:
+def _name(method: Callable[..., xr.DataArray], definition: Definition) -> Callable[..., xr.DataArray]:
     method.__name__ = definition.name
     method.__doc__ = f"Over the window, missing values skipped: {definition.summary}."
     return method
@@ -169,61 +172,49 @@ def _add_methods(definitions: Mapping[str, Definition]) -> None:
 _add_methods(DEFINITIONS)
 
 
-class DatasetAccessor:
+class _Accessor(ABC, Generic[Asked]):
+    """What both kinds of xarray objects offer."""
+
+    def __init__(self, data: Any) -> None:
+        self._data = data
+
+    @abstractmethod
+    def _ask(self, request: Request) -> Asked:
+        """A request, on this object."""
+
+    def window(
+        self,
+        *,
+        step: Any = 1,
+        boundary: str = "clip",
+        min_count: int = 0,
+        method: str = "auto",
+        strategy: str = "auto",
+        **extents: Any,
+    ) -> Asked:
+        """A window around every cell; each dimension's anchor must be given, as in ``time=wr.trailing(30)``."""
+        return self._ask(window_request(extents, step, boundary, min_count, method, strategy))
+
+    def neighbours(
+        self, shape: Shape, *, step: Any = 1, min_count: int = 0, method: str = "auto", strategy: str = "auto"
+    ) -> Asked:
+        """The cells in a shape around every cell, as in ``neighbours(wr.L2(3, on=("lat", "lon")))``."""
+        return self._ask(neighbour_request(shape, step, min_count, method, strategy))
+
+    def groupby(self, *keys: str) -> Asked:
+        """Groups by dimensions and parts of times, as in ``groupby("lat", "time.month")``; only these remain."""
+        return self._ask(group_request(keys))
+
+
+class DatasetAccessor(_Accessor[DatasetWindow]):
     """``ds.windrow``: windows on the variables of a Dataset."""
 
-    def __init__(self, data: xr.Dataset) -> None:
-        self._data = data
-
-    def window(
-        self,
-        *,
-        step: Any = 1,
-        boundary: str = "clip",
-        min_count: int = 0,
-        method: str = "auto",
-        strategy: str = "auto",
-        **extents: Any,
-    ) -> DatasetWindow:
-        """A window around every cell; each dimension's anchor must be given, as in ``time=wr.trailing(30)``."""
-        return DatasetWindow(self._data, window_request(extents, step, boundary, min_count, method, strategy))
-
-    def neighbours(
-        self, shape: Shape, *, step: Any = 1, min_count: int = 0, method: str = "auto", strategy: str = "auto"
-    ) -> DatasetWindow:
-        """The cells in a shape around every cell, as in ``neighbours(wr.L2(3, on=("lat", "lon")))``."""
-        return DatasetWindow(self._data, neighbour_request(shape, step, min_count, method, strategy))
-
-    def groupby(self, *keys: str) -> DatasetWindow:
-        """Groups by dimensions and parts of times, as in ``groupby("lat", "time.month")``; only these remain."""
-        return DatasetWindow(self._data, group_request(keys))
+    def _ask(self, request: Request) -> DatasetWindow:
+        return DatasetWindow(self._data, request)
 
 
-class DataArrayAccessor:
+class DataArrayAccessor(_Accessor[DataArrayWindow]):
     """``array.windrow``: windows on one variable."""
 
-    def __init__(self, data: xr.DataArray) -> None:
-        self._data = data
-
-    def window(
-        self,
-        *,
-        step: Any = 1,
-        boundary: str = "clip",
-        min_count: int = 0,
-        method: str = "auto",
-        strategy: str = "auto",
-        **extents: Any,
-    ) -> DataArrayWindow:
-        """A window around every cell; each dimension's anchor must be given, as in ``time=wr.trailing(30)``."""
-        return DataArrayWindow(self._data, window_request(extents, step, boundary, min_count, method, strategy))
-
-    def neighbours(
-        self, shape: Shape, *, step: Any = 1, min_count: int = 0, method: str = "auto", strategy: str = "auto"
-    ) -> DataArrayWindow:
-        """The cells in a shape around every cell, as in ``neighbours(wr.L2(3, on=("lat", "lon")))``."""
-        return DataArrayWindow(self._data, neighbour_request(shape, step, min_count, method, strategy))
-
-    def groupby(self, *keys: str) -> DataArrayWindow:
-        """Groups by dimensions and parts of times, as in ``groupby("lat", "time.month")``; only these remain."""
-        return DataArrayWindow(self._data, group_request(keys))
+    def _ask(self, request: Request) -> DataArrayWindow:
+        return DataArrayWindow(self._data, request)

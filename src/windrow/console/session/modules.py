@@ -1,4 +1,4 @@
-"""Loading what runs statements, quickly: it is most of what a short script waits for."""
+"""Importing the modules that run statements, quickly: it is most of what a short script waits for."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the window benchmark found: tables of times with their ratios, and the targets, as text, Markdown and JSON."""
+"""What benchmarks in sections find: tables of times with their ratios, and the targets, as text, Markdown and JSON."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-from windrow.bench.report import Report, draw_bars
+from windrow.bench.plots import draw_panels
+from windrow.bench.race import METHODS, Result
+from windrow.bench.report import Report, write_report
 from windrow.bench.timing import duration
-from windrow.bench.windows_plots import draw_panels
-from windrow.bench.windows_race import METHODS, Result
 
 BEST_PEER = "best peer"
 
@@ -132,7 +132,7 @@ def align_columns(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[
 
 
 @dataclass(frozen=True)
-class WindowsReport:
+class TableReport:
     """All tables and targets of one run, and which peers took part."""
 
     targets: Report
@@ -165,19 +165,12 @@ class WindowsReport:
 
     def write(self, folder: str | os.PathLike[str]) -> list[Path]:
         """report.json, report.md and, where matplotlib is installed, report.png and a plot of each section."""
-        place = Path(folder)
-        place.mkdir(parents=True, exist_ok=True)
-        written = [place / "report.json", place / "report.md"]
-        written[0].write_text(self.to_json(), encoding="utf-8")
-        written[1].write_text(self.to_markdown(), encoding="utf-8")
-        judged = [row for row in self.targets.rows if row.margin is not None]
-        if judged and draw_bars(judged, self.targets.title, place / "report.png"):
-            written.append(place / "report.png")
+        written = write_report(self.targets, folder, self.to_json(), self.to_markdown())
         for section in dict.fromkeys(table.section for table in self.tables):
             drawn = [table for table in self.tables if table.section == section and _has_curve(table)]
             panels = {(table.title, table.across): curves(table) for table in drawn}
-            if panels and draw_panels(panels, section, place / f"{section}.png"):
-                written.append(place / f"{section}.png")
+            if panels and draw_panels(panels, section, Path(folder) / f"{section}.png"):
+                written.append(Path(folder) / f"{section}.png")
         return written
 
 

@@ -12,11 +12,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from windrow.bench.race import Array, Problem, mean_width, methods, race
 from windrow.bench.report import Measurement
-from windrow.bench.windows_peers import peer_contenders
-from windrow.bench.windows_race import Array, Problem, methods, race
-from windrow.bench.windows_report import SPEED_UP, Line, Table
-from windrow.bench.windows_scale import Bench
+from windrow.bench.tables import SPEED_UP, Line, Table
+from windrow.bench.windows.peers import peer_contenders
+from windrow.bench.windows.scale import Bench
 from windrow.samples import temperature_field
 from windrow.samples.arrays import HIGHEST, SHAPES
 
@@ -189,9 +189,3 @@ def proportionality(published: Published, table: Table, length: int) -> Iterator
     detail = f"over naive {gains[0]:.3g}× at the first width, {gains[1]:.3g}× at the last; 1 is proportional"
     what = f"{call}: speed-up against width, {between}"
     yield Measurement(subject, what, share, "", 0.8, "at least", detail)
-
-
-def mean_width(length: int, width: int) -> float:
-    """How wide windows are on average, clipped at the border as they are."""
-    clipped = min(width, length)
-    return clipped * (length - (clipped - 1) / 2) / length

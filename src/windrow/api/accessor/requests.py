@@ -26,8 +26,7 @@ from windrow.model.window import Extent, LabelExtent, Window
 from windrow.operations.query.held import HeldGrid
 from windrow.operations.query.shapes import ShapeSource
 from windrow.operations.query.windows import WindowSource
-from windrow.plan.shapes import neighbourhood_schema
-from windrow.plan.windows import WindowPlan
+from windrow.plan.windows import WindowPlan, neighbourhood_schema
 
 Aggregates = Mapping[str, Aggregate]
 
@@ -70,7 +69,7 @@ class WindowRequest:
             source.schema, source.schema.box(), window, tuple(of_values.items()), labels_of(data), self.method,
             self.strategy,
         )  # fmt: skip
-        return _delivered(data, WindowSource(source, plan), window.step)
+        return _deliver(data, WindowSource(source, plan), window.step)
 
 
 @dataclass(frozen=True)
@@ -100,12 +99,10 @@ class NeighbourRequest:
             source, bound, bounds, labels, items, schema, min_count=self.min_count, method=self.method, step=step,
             strategy=self.strategy,
         )  # fmt: skip
-        return _delivered(data, found, step)
+        return _deliver(data, found, step)
 
 
-def _delivered(
-    data: xr.DataArray, source: WindowSource | ShapeSource, step: tuple[int, ...]
-) -> dict[str, xr.DataArray]:
+def _deliver(data: xr.DataArray, source: WindowSource | ShapeSource, step: tuple[int, ...]) -> dict[str, xr.DataArray]:
     blocks = source.read(source.schema.box())
     kept = data.isel({str(d): slice(None, None, s) for d, s in zip(data.dims, step, strict=True)})
     return {
@@ -123,7 +120,7 @@ def hold_variable(data: xr.DataArray, other: xr.DataArray | None = None) -> Held
     dimensions = tuple(Dimension(str(name), 0, size - 1, size) for name, size in data.sizes.items())
     attributes, blocks = [], {}
     first, second = argument_names(data)
-    variables = {first: data} if other is None else {first: data, second: _laid_out(other, data)}
+    variables = {first: data} if other is None else {first: data, second: _lay_out(other, data)}
     for name, variable in variables.items():
         values = variable.to_numpy()
         attribute = Attribute(name, data_type_of(values.dtype), nullable=True)
@@ -147,7 +144,7 @@ def argument_names(data: xr.DataArray) -> tuple[str, str]:
     return names[0], names[1]
 
 
-def _laid_out(other: xr.DataArray, data: xr.DataArray) -> xr.DataArray:
+def _lay_out(other: xr.DataArray, data: xr.DataArray) -> xr.DataArray:
     """The other variable over the same cells, matched by coordinates where both have some."""
     what = f"{other.name} does not fit the cells of {data.name}"
     lacking = [str(name) for name in other.dims if name not in data.dims]

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TypeVar
 
-from windrow.bench.windows_peers import Peer
-from windrow.bench.windows_race import Pace
+from windrow.bench.peers import Run
+from windrow.bench.race import Pace
+from windrow.bench.windows.peers import Peer
 
 Item = TypeVar("Item")
 
@@ -33,13 +33,8 @@ FULL = Scale(Pace(rounds=15, patience=1.5, sample=1.5))
 QUICK = Scale(Pace(rounds=5, patience=0.1, sample=0.03), brief=True, steps=732, rounds=2, decades=0, disk_bytes=10**9)
 
 
-@dataclass(frozen=True)
-class Bench:
-    """One run: its scale, the peers it races against, and a folder for what it stores meanwhile."""
-
-    scale: Scale
-    peers: tuple[Peer, ...]
-    folder: Path
+class Bench(Run[Scale, Peer]):
+    """One run of windows."""
 
     @property
     def pace(self) -> Pace:

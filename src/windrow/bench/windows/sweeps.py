@@ -12,11 +12,11 @@ import numpy as np
 from windrow.aggregates.aggregate import Aggregate
 from windrow.api.database import connect
 from windrow.api.sliding import sliding
+from windrow.bench.race import Contender, compiling_seconds, race
 from windrow.bench.report import Measurement
+from windrow.bench.tables import Line, Ratio, Table
 from windrow.bench.timing import Action
-from windrow.bench.windows_race import Contender, compiling_seconds, race
-from windrow.bench.windows_report import Line, Ratio, Table
-from windrow.bench.windows_scale import Bench
+from windrow.bench.windows.scale import Bench
 from windrow.errors import DataError
 from windrow.model.window import corner
 

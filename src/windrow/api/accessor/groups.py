@@ -7,7 +7,7 @@ from typing import Any
 
 import xarray as xr
 
-from windrow.api.accessor_requests import Aggregates, argument_names, fill_missing, hold_variable, labels_of
+from windrow.api.accessor.requests import Aggregates, argument_names, fill_missing, hold_variable, labels_of
 from windrow.api.grouped import group_keys
 from windrow.model.coordinates import coordinates_of
 from windrow.operations.query.held import laid_on_grid

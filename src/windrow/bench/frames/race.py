@@ -18,8 +18,7 @@ import numpy.typing as npt
 
 from windrow.aggregates.frames import TAU
 from windrow.api.framed import framed
-from windrow.bench.timing import Action, time_call
-from windrow.bench.windows_race import (
+from windrow.bench.race import (
     SUM_TOLERANCE,
     Contender,
     Pace,
@@ -28,6 +27,7 @@ from windrow.bench.windows_race import (
     processor_seconds,
     race,
 )
+from windrow.bench.timing import Action, time_call
 from windrow.errors import DataError
 
 Array = npt.NDArray[Any]

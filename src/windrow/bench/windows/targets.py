@@ -9,13 +9,13 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
+from windrow.bench.race import Array, Contender, Problem, compiling_seconds, methods, race
 from windrow.bench.report import Measurement
+from windrow.bench.tables import BEST_PEER, Line, Ratio, Table
 from windrow.bench.timing import duration
-from windrow.bench.windows_papers import ARRAYS, by
-from windrow.bench.windows_peers import Peer, peer_contenders
-from windrow.bench.windows_race import Array, Contender, Problem, compiling_seconds, methods, race
-from windrow.bench.windows_report import BEST_PEER, Line, Ratio, Table
-from windrow.bench.windows_scale import Bench
+from windrow.bench.windows.papers import ARRAYS, by
+from windrow.bench.windows.peers import Peer, peer_contenders
+from windrow.bench.windows.scale import Bench
 
 WIDTHS = (5, 6, 7, 9, 12, 15, 20, 25, 31, 40, 50, 64, 75, 90, 100)
 BRIEF_WIDTHS = (5, 15, 40, 100)

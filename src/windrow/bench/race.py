@@ -230,3 +230,9 @@ def sample_slab(problem: Problem, method: str, pace: Pace) -> tuple[Slab | None,
         return None, compiling
     rows = min(whole, max(1, round(probe.rows * pace.sample / max(took, 1e-9))))
     return Slab(problem, method, axis, rows), compiling
+
+
+def mean_width(length: int, width: int) -> float:
+    """How wide windows are on average, clipped at the border as they are."""
+    clipped = min(width, length)
+    return clipped * (length - (clipped - 1) / 2) / length

@@ -16,9 +16,9 @@ import pyarrow.parquet as pq
 
 from windrow.aggregates.aggregate import parse_aggregate
 from windrow.aggregates.positions import rank
-from windrow.bench.frames_peers import duckdb_connection
-from windrow.bench.frames_scale import FramesBench
-from windrow.bench.frames_spark import (
+from windrow.bench.engines import duckdb_connection
+from windrow.bench.frames.scale import FramesBench
+from windrow.bench.frames.spark import (
     GROUP_ROWS,
     SUMS,
     WORKERS,
@@ -29,10 +29,10 @@ from windrow.bench.frames_spark import (
     sum_columns,
     write_rank100,
 )
+from windrow.bench.race import Result
 from windrow.bench.report import Measurement
+from windrow.bench.tables import Line, Ratio, Table
 from windrow.bench.timing import in_turns, time_call
-from windrow.bench.windows_race import Result
-from windrow.bench.windows_report import Line, Ratio, Table
 from windrow.dataframes.frames import frames
 from windrow.execution.engine import default_memory
 from windrow.execution.session import start_session

@@ -8,13 +8,13 @@ from collections.abc import Iterator
 import numpy as np
 
 from windrow.api.framed import framed
-from windrow.bench.frames_kernels import DUCKDB, POLARS
-from windrow.bench.frames_peers import frame_peers
-from windrow.bench.frames_race import AUTO, FrameProblem, frame_methods
-from windrow.bench.frames_scale import FramesBench
+from windrow.bench.frames.kernels import DUCKDB, POLARS
+from windrow.bench.frames.peers import frame_peers
+from windrow.bench.frames.race import AUTO, FrameProblem, frame_methods
+from windrow.bench.frames.scale import FramesBench
+from windrow.bench.race import Contender, compiling_seconds, race
 from windrow.bench.report import Measurement
-from windrow.bench.windows_race import Contender, compiling_seconds, race
-from windrow.bench.windows_report import Line, Ratio, Table
+from windrow.bench.tables import Line, Ratio, Table
 from windrow.errors import DataError
 from windrow.samples import skewed_values
 

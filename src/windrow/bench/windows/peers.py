@@ -15,11 +15,9 @@ from typing import Any
 
 import numpy as np
 
+from windrow.bench.peers import Package
+from windrow.bench.race import Contender, Pace, Problem, compiling_seconds
 from windrow.bench.timing import Action
-from windrow.bench.windows_race import Contender, Pace, Problem, compiling_seconds
-
-ONE_THREAD = {"POLARS_MAX_THREADS": "1", "OMP_NUM_THREADS": "1"}
-"""Must be in the environment before the packages are imported."""
 
 _XARRAY_CELLS = 125
 """The largest n-dimensional window given to xarray, which writes out every window before it reduces them."""
@@ -28,21 +26,11 @@ Make = Callable[[Problem], "Action | None"]
 
 
 @dataclass(frozen=True)
-class Peer:
-    """A package; ``make`` returns a function that computes a problem, or None if the package has no such window."""
+class Peer(Package):
+    """``make`` returns a function that computes a problem, or None if the package has no such window."""
 
-    name: str
-    package: str
-    distribution: str
     anchor: str
     make: Make
-
-    @property
-    def version(self) -> str | None:
-        """None if it is not installed."""
-        if importlib.util.find_spec(self.package) is None:
-            return None
-        return importlib.metadata.version(self.distribution)
 
     def label(self, problem: Problem) -> str:
         """The peer's name, with what it computes if it has only something like the problem."""

@@ -19,12 +19,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from windrow.aggregates.aggregate import parse_aggregate
-from windrow.bench.frames_peers import CALLS, duckdb_connection
-from windrow.bench.frames_scale import FramesBench
+from windrow.bench.engines import duckdb_connection
+from windrow.bench.frames.peers import CALLS
+from windrow.bench.frames.scale import FramesBench
+from windrow.bench.race import SUM_TOLERANCE, Result
 from windrow.bench.report import Measurement
+from windrow.bench.tables import Line, Ratio, Table
 from windrow.bench.timing import duration, in_turns, time_call
-from windrow.bench.windows_race import SUM_TOLERANCE, Result
-from windrow.bench.windows_report import Line, Ratio, Table
 from windrow.dataframes.frames import frames
 from windrow.errors import DataError
 from windrow.execution.engine import default_memory

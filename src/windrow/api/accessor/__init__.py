@@ -1,0 +1,1 @@
+"""What xarray objects offer under ``.windrow``: windows, shapes and groups on data in memory."""
