@@ -25,6 +25,8 @@ CELLS = 24
 ACROSS = 3
 """Cells of a slice of G."""
 MOST_SLICES = 80
+PAUSE = 0.2
+"""Seconds between two looks of a reader, so that those who write get on with it."""
 KINDS = {
     "write": 6,
     "delete": 3,
@@ -204,7 +206,7 @@ def watch(channel: Connection, path: Path) -> None:
     try:
         with connect(path) as database:
             channel.send("ready")
-            while not channel.poll():
+            while not channel.poll(PAUSE):
                 look(database)
                 looks += 1
         channel.send(looks)

@@ -122,6 +122,10 @@ DAMAGE: dict[str, Callable[[Path], object]] = {
     "snapshot spoilt": lambda path: spoil_within(newest(path, "arrays/D-*/snapshots/*")),
     "branch gone": lambda path: shutil.rmtree(newest(path, "arrays/D-*/refs")),
     "branch nonsense": lambda path: newest(path, "arrays/D-*/refs/branch.main/*").write_text("nonsense"),
+    "branch empty": lambda path: newest(path, "arrays/D-*/refs/branch.main/*").write_text(""),
+    "branch to nowhere": lambda path: newest(path, "arrays/D-*/refs/branch.main/*").write_text(
+        '{"snapshot":"AAAAAAAAAAAAAAAAAAA0"}'
+    ),
 }
 
 
@@ -153,6 +157,37 @@ def test_damaged_stores(path: Path, damage: str) -> None:
         assert {name for name in WRITING if isinstance(errors.get(name), CorruptionError)} == set(WRITING), errors
         assert all("entry" in str(errors[name]) or "last entries" in str(errors[name]) for name in WRITING), errors
         assert not {"read S", "window S", "describe", "versions"} & errors.keys()
+    if damage.startswith("branch"):
+        assert errors == {}  # all that it says the catalog knows
+
+
+BRANCHES = [damage for damage in DAMAGE if damage.startswith("branch")]
+
+
+@pytest.mark.parametrize("damage", BRANCHES)
+@pytest.mark.parametrize("first", ["read D@1", "lazy D", "append D", "write D", "compact D", "collect more"])
+def test_a_branch_that_was_lost_is_made_anew(path: Path, damage: str, first: str) -> None:
+    """Whoever comes first, and whatever version it asks for, what is written next builds on the newest one."""
+    DAMAGE[damage](path)
+    with connect(path) as database:
+        ACTS[first](database)
+    with connect(path) as database:
+        array = database.array("D")
+        array.write([7.0], at=(1500,))
+        ACTS["collect more"](database)
+        found = array.read().a.values
+        assert found[1499] == 7.0
+        assert found[1500:2000].tolist() == VALUES[1500:].tolist()
+
+
+def test_a_branch_is_not_made_where_its_snapshot_is_gone_too(path: Path) -> None:
+    DAMAGE["branch gone"](path)
+    shutil.rmtree(newest(path, "arrays/D-*/snapshots"))
+    with connect(path) as database:
+        for name in ("read D", "append D", "collect"):
+            with pytest.raises(CorruptionError):
+                ACTS[name](database)
+    assert not list(path.glob("arrays/D-*/refs"))
 
 
 def test_entries_before_a_checkpoint_are_not_needed(path: Path) -> None:
