@@ -117,6 +117,13 @@ class Batch:
                 got=", ".join(sorted(names)),
                 hint="An id stands for one batch: choose another, or give it the same arrays. Nothing was changed",
             )
+        now = {record.name: record.directory for record in self.database.catalog.array_records()}
+        for name in sorted(names & now.keys() & self._earlier.folders.keys()):
+            if now[name] != self._earlier.folders[name]:
+                raise ConflictError(
+                    f"a batch {self.id!r} was applied to another {name}, which was dropped since",
+                    hint="What it did is not in this one: choose another id. Nothing was changed",
+                )
 
     def _maintain(self) -> None:
         """Bring views up to date with what was changed so far."""

@@ -239,6 +239,7 @@ class Transaction:
             changed={name: working.change() for name, working in changed.items()},
             before={n: working.base.number for n, working in self._working.items() if n not in self.maintained},
             batch=self.batch,
+            folders={name: working.record.directory for name, working in self._working.items()},
             views=tuple(self.view_changes.values()),
             maintained=frozenset(self.maintained),
             homes={name: new for name, new in homes.items() if name not in self._dropped},
