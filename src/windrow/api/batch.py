@@ -15,6 +15,7 @@ from windrow.model.labels import Labels
 from windrow.model.source import ComputedCells
 from windrow.operations.arguments import Region, as_table, gridded, is_spark_frame, region_of, rows_of
 from windrow.operations.dense import write as writing
+from windrow.storage.failures import damaged_rows
 from windrow.storage.records import ArrayRecord
 from windrow.storage.transaction import Transaction
 from windrow.storage.view_rows import HIDDEN, STATE, ViewRecord
@@ -104,7 +105,8 @@ class Batch:
         """Whether a batch of this id was applied, by whomever."""
         earlier = None if self.id is None else self.database.catalog.batch_report(self.id)
         if earlier is not None:
-            self._earlier = Earlier.of(earlier)
+            with damaged_rows(f"what the batch {self.id!r} did"):
+                self._earlier = Earlier.of(earlier)
             self.report = Report(self.id, False, self._earlier.versions)
         return earlier is not None
 

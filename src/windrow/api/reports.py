@@ -92,4 +92,4 @@ class Earlier:
         if not isinstance(found.get("versions"), dict):  # earlier windrows kept no more than the versions
             return cls(found, frozenset(found), frozenset(found))
         known = frozenset(found["versions"]) | frozenset(found["dropped"])
-        return cls(found["versions"], known, known - frozenset(found["unchanged"]), found.get("folders", {}))
+        return cls(found["versions"], known, known - frozenset(found["unchanged"]), dict(found.get("folders", {})))

@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 import icechunk
 
 from windrow.errors import StoreError
-from windrow.storage.places import place_inside
+from windrow.storage.places import check_name_inside, place_inside
 from windrow.storage.runtimes import use_runtime
 
 PACKAGE = "icechunk"
@@ -61,7 +61,7 @@ def branch_damage(path: str) -> str | None:
 
 
 def has_snapshot(path: str, pointer: str) -> bool:
-    return os.path.isfile(place_inside(path, f"snapshots/{pointer}"))
+    return os.path.isfile(place_inside(path, f"snapshots/{check_name_inside(pointer, 'a snapshot')}"))
 
 
 def make_branch(path: str, pointer: str) -> bool:
