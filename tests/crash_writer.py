@@ -28,6 +28,26 @@ import sqlalchemy as sa
 
 import windrow as wr
 
+USED = [
+    "windrow.api.database",
+    "windrow.api.transfer",
+    "windrow.api.saving",
+    "windrow.api.session.statements",
+    "windrow.language.parser",
+    "windrow.operations.collect",
+    "windrow.operations.join.build",
+    "windrow.operations.sparse.insert",
+    "windrow.operations.sparse.rewrite",
+    "windrow.formats.netcdf",
+    "windrow.formats.parquet",
+    "windrow.kernels.sparse.bands",
+    "windrow.views.known",
+    "deltalake",
+    "sqlite3",
+    "xarray",
+]
+"""What writers and readers would otherwise import one after the other, each of a thousand."""
+
 # Made when it is first used; the processes forked from one that has it do not each leave one behind when killed.
 numcodecs.blosc.get_mutex()
 
@@ -214,7 +234,7 @@ def start_server() -> None:
 
     Forked from it they begin in milliseconds. It finds its modules by ``PYTHONPATH`` alone.
     """
-    context.set_forkserver_preload([__name__, "windrow.api.database", "xarray"])
+    context.set_forkserver_preload([__name__, *USED])
     stated = os.environ.get("PYTHONPATH")
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, sys.path))
     try:

@@ -25,6 +25,9 @@ CELLS = 24
 ACROSS = 3
 """Cells of a slice of G."""
 MOST_SLICES = 80
+MOST_OTHERS = 10
+PAUSE = 0.2
+"""Seconds between two looks of a reader, so that those who write get on with it."""
 KINDS = {
     "write": 6,
     "delete": 3,
@@ -166,6 +169,8 @@ def choose(world: World, choices: random.Random, number: int) -> tuple[str, str]
         kind = "import"
     if kind == "drop" and len(world.others) < 3:
         kind = "store"
+    if kind in ("create as", "store", "import", "import table") and len(world.others) >= MOST_OTHERS:
+        kind = "drop"  # every look reads all of them
     if kind in ("append", "late slice") and len(world.slices) >= MOST_SLICES:  # what is late moves all behind it
         kind = "write"
     if kind == "append":
@@ -204,7 +209,7 @@ def watch(channel: Connection, path: Path) -> None:
     try:
         with connect(path) as database:
             channel.send("ready")
-            while not channel.poll():
+            while not channel.poll(PAUSE):
                 look(database)
                 looks += 1
         channel.send(looks)

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import tempfile
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet as pq
 import pytest
 import xarray as xr
 from hypothesis import HealthCheck, given, settings
@@ -28,6 +32,8 @@ class Piece:
     order: tuple[str, ...]
     way: str
     number: int
+    exported: str | None = None
+    """The format in which all that is there then goes out, to come in again as another array."""
 
 
 @dataclass(frozen=True)
@@ -43,6 +49,8 @@ class Problem:
             return START + np.array(numbers, "m8[D]")
         if self.kind == "float":
             return np.array(numbers, np.float64) * 0.5
+        if self.kind == "year":
+            return np.array(numbers, np.float32) + np.float32(1990.5)
         return np.array([f"s{number:02}" for number in numbers], object)
 
     def dataset(self, piece: Piece) -> xr.Dataset:
@@ -68,9 +76,10 @@ def problems(draw: st.DrawFn) -> Problem:
         order = draw(st.permutations(NAMES))
         rows = list(range(len(lat))) if number == 0 or way == "values" else rows
         order = list(NAMES) if number == 0 or way == "values" else order
-        pieces.append(Piece(tuple(slices), tuple(rows), tuple(order), way, number + 1))
+        exported = draw(st.sampled_from([None, None, "zarr", "netcdf"]))
+        pieces.append(Piece(tuple(slices), tuple(rows), tuple(order), way, number + 1, exported))
     chunks = draw(st.tuples(st.integers(1, 4), st.integers(1, 3), st.integers(1, 3)))
-    kind = draw(st.sampled_from(["time", "float", "text"]))
+    kind = draw(st.sampled_from(["time", "float", "text", "year"]))
     return Problem(kind, tuple(map(float, lat)), tuple(map(float, lon)), chunks, tuple(pieces))
 
 
@@ -117,8 +126,20 @@ def by_windrow(problem: Problem, place: Path) -> wr.Database:
         again = len(known & set(piece.slices)) * len(piece.rows) * len(problem.lon)
         assert (report.cells, report.replaced) == (data["t"].size, again)
         known |= set(piece.slices)
+        if piece.exported is not None:
+            _send_around(problem, piece, database, place)
     assert array.version == len(problem.pieces)
     return database
+
+
+def _send_around(problem: Problem, piece: Piece, database: wr.Database, place: Path) -> None:
+    """Export all that is there so far, and import it as an array of its own."""
+    assert piece.exported is not None
+    file, name = place / f"out{piece.number}.{piece.exported}", f"Out{piece.number}"
+    database.export_file("T", file, format=piece.exported)
+    database.import_file(file, name, format=piece.exported, grow="time")
+    so_far = replace(problem, pieces=problem.pieces[: piece.number])
+    same(database.array(name).read(), by_xarray(so_far), problem.kind)
 
 
 def same(found: xr.Dataset, wanted: xr.Dataset, kind: str) -> None:
@@ -145,9 +166,6 @@ def check(problem: Problem) -> None:
             label = wanted.time.values[len(wanted.time) // 2]
             chosen = str(label) if problem.kind == "text" else label if problem.kind == "time" else float(label)
             same(array.sel(time=chosen).read(), wanted.sel(time=[label]), problem.kind)
-            database.export_file("T", Path(folder) / "whole.zarr")
-            database.import_file(Path(folder) / "whole.zarr", "Again", grow="time")
-            same(database.array("Again").read(), wanted, problem.kind)
 
 
 @settings(max_examples=8, suppress_health_check=[HealthCheck.too_slow])
@@ -161,3 +179,99 @@ def test_as_xarray_does_it(problem: Problem) -> None:
 @given(problems())
 def test_as_xarray_does_it_many_times(problem: Problem) -> None:
     check(problem)
+
+
+# Sparse
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Some cells: where, with the columns in which order, the way they come in, and the way all of them go out."""
+
+    cells: tuple[tuple[int, int], ...]
+    columns: tuple[str, ...]
+    way: str
+    number: int
+    exported: str | None
+
+    def table(self) -> pa.Table:
+        values = np.random.default_rng(self.number).integers(0, 100, len(self.cells))
+        found = {
+            "x": [x for x, _ in self.cells],
+            "y": [y for _, y in self.cells],
+            "t": values + self.number / 8,
+            "k": pa.array([None if value % 5 == 0 else int(value) for value in values], pa.int32()),
+        }
+        return pa.table(found).select(list(self.columns))
+
+    def dataset(self) -> xr.Dataset:
+        """The same cells on the whole box, with NaN where there is none; whether there is one is a value of its own."""
+        whole = {name: np.full((WIDE, HIGH), np.nan) for name in ("t", "k", "there")}
+        for row in self.table().to_pylist():
+            at = (row["x"], row["y"] + 2)
+            whole["t"][at], whole["there"][at] = row["t"], 1.0
+            whole["k"][at] = -1.0 if row["k"] is None else row["k"]
+        return xr.Dataset({name: (("x", "y"), values) for name, values in whole.items()})
+
+
+WIDE, HIGH = 6, 5
+PANDAS: dict[pa.DataType, Any] = {pa.int32(): pd.Int32Dtype()}
+"""Its own integers have no missing value."""
+
+
+@st.composite
+def sparse_pieces(draw: st.DrawFn) -> list[Rows]:
+    cells = st.tuples(st.integers(0, WIDE - 1), st.integers(-2, HIGH - 3))
+    pieces = []
+    for number in range(draw(st.integers(1, 5))):
+        chosen = draw(st.lists(cells, min_size=1, max_size=12, unique=True))
+        columns = draw(st.permutations(["x", "y", "t", "k"]))
+        way = draw(st.sampled_from(["arrow", "pandas", "parquet", "csv"]))
+        exported = draw(st.sampled_from([None, "parquet", "csv"]))
+        pieces.append(Rows(tuple(chosen), tuple(columns), way, number + 1, exported))
+    return pieces
+
+
+def rows_of(dataset: xr.Dataset) -> set[tuple[Any, ...]]:
+    frame = dataset.to_dataframe().reset_index()
+    there = frame[frame.there == 1.0]
+    return {(int(row.x), int(row.y) - 2, row.t, None if row.k == -1.0 else int(row.k)) for row in there.itertuples()}
+
+
+def check_sparse(pieces: list[Rows], chunks: tuple[int, int]) -> None:
+    whole: xr.Dataset | None = None
+    with tempfile.TemporaryDirectory() as folder, wr.connect(f"{folder}/w", engine="local", progress=False) as database:
+        schema = f"<t: float64, k: int32 null> [x=0:*:{chunks[0]}, y=-2:{HIGH - 3}:{chunks[1]}]"
+        array = database.create("S", schema, sparse=True)
+        for piece in pieces:
+            table, file = piece.table(), Path(folder) / f"{piece.number}.{piece.way}"
+            if piece.way in ("arrow", "pandas"):
+                report = array.insert(table if piece.way == "arrow" else table.to_pandas(types_mapper=PANDAS.get))
+            else:
+                pq.write_table(table, file) if piece.way == "parquet" else pa.csv.write_csv(table, file)
+                report = database.import_file(file, "S")
+            before = whole
+            whole = piece.dataset() if whole is None else piece.dataset().combine_first(whole)
+            replaced = 0 if before is None else int((piece.dataset().there * before.there).sum())
+            assert (report.cells, report.replaced) == (len(piece.cells), replaced)
+            wanted = rows_of(whole)
+            assert set(map(tuple, (row.values() for row in array.read().to_pylist()))) == wanted
+            if piece.exported is not None:
+                out, name = Path(folder) / f"out{piece.number}.{piece.exported}", f"Out{piece.number}"
+                database.export_file("S", out)
+                database.import_file(out, name, dimensions=["x", "y"])
+                found = database.array(name).read().select(["x", "y", "t", "k"])
+                assert set(map(tuple, (row.values() for row in found.to_pylist()))) == wanted
+
+
+@settings(max_examples=6, suppress_health_check=[HealthCheck.too_slow])
+@given(sparse_pieces(), st.tuples(st.integers(1, 4), st.integers(1, 5)))
+def test_sparse_cells_as_xarray_lays_them(pieces: list[Rows], chunks: tuple[int, int]) -> None:
+    check_sparse(pieces, chunks)
+
+
+@pytest.mark.slow
+@settings(max_examples=150, suppress_health_check=[HealthCheck.too_slow])
+@given(sparse_pieces(), st.tuples(st.integers(1, 4), st.integers(1, 5)))
+def test_sparse_cells_as_xarray_lays_them_many_times(pieces: list[Rows], chunks: tuple[int, int]) -> None:
+    check_sparse(pieces, chunks)

@@ -93,6 +93,21 @@ def test_a_dense_store_without_its_snapshots(warehouse: Path, local: Any) -> Non
     assert "A: its store cannot be read" in findings(text, State.PROBLEM)[0]
 
 
+@pytest.mark.parametrize("damage", ["gone", "damaged"])
+def test_a_dense_store_without_its_branch(warehouse: Path, local: Any, damage: str) -> None:
+    (branch,) = warehouse.glob("arrays/A-*/refs/branch.main/ref.json")
+    branch.unlink() if damage == "gone" else branch.write_text("")
+    code, text = examine(warehouse)
+    assert code == 0
+    assert f"A: the branch of its store is {damage}" in findings(text, State.WARNING)[0]
+    assert "windrow doctor --repair" in text
+    text = done("doctor", "--no-spark", "--repair", "--db", warehouse)
+    assert f"A: the branch of its store was {damage} and is made anew" in text
+    assert "2 arrays, 2 with store and catalog in step" in text
+    assert local.array("A").version == 1
+    assert DenseStore(local.array("A").location().path).head() == local.array("A").location().version
+
+
 def test_a_sparse_part_cut_short(warehouse: Path, local: Any) -> None:
     (part,) = Path(local.array("S").location().path).glob("*.parquet")
     part.write_bytes(part.read_bytes()[:-1])

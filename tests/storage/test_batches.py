@@ -94,6 +94,33 @@ def test_replays_of_drops_and_of_what_did_nothing(local: wr.Database, arrays: Ar
         local.create("E", "<a: int64> [i=1:2]").write([1, 2], batch="old")
 
 
+@pytest.mark.parametrize("sparse", [False, True])
+def test_an_id_is_not_taken_as_applied_to_a_namesake(local: wr.Database, sparse: bool) -> None:
+    """An array that was dropped and made again holds nothing of what was done to the one before it."""
+    cells = {"x": [1, 2], "v": [5, 6]}
+
+    def make() -> wr.Array:
+        return local.create("N", "<v: int64> [x=1:2]", sparse=sparse)
+
+    make().insert(cells, batch="night1")
+    assert not local.array("N").insert(cells, batch="night1").applied
+    local.drop("N")
+    array = make()
+    with pytest.raises(ConflictError, match="another N, which was dropped since"):
+        array.insert(cells, batch="night1")
+    assert array.version == 0
+    assert array.insert(cells, batch="night2").applied
+    local.drop("N")
+    with local.batch("night3") as batch:
+        batch.create("N", "<v: int64> [x=1:2]", sparse=sparse)
+        batch.insert("N", cells)
+    with local.batch("night3") as batch:
+        batch.create("N", "<v: int64> [x=1:2]", sparse=sparse)
+        batch.insert("N", cells)
+    assert batch.applied_before
+    assert local.array("N").version == 1
+
+
 def test_imports_and_stores_keep_to_their_id(local: wr.Database, arrays: Arrays, tmp_path: Path) -> None:
     local.export_file("D", tmp_path / "d.nc")
     first = local.import_file(tmp_path / "d.nc", "E", batch="file")

@@ -15,6 +15,8 @@ import crash_writer
 import windrow as wr
 from crash_writer import Started
 from windrow.errors import ConflictError, DataError, SchemaError, StoreError, UnknownNameError
+from windrow.storage.catalog import Catalog
+from windrow.storage.publishing import News
 from windrow.storage.transaction import Transaction
 
 Connect = Callable[..., wr.Database]
@@ -91,6 +93,34 @@ def test_an_array_that_could_not_be_filled_was_never_there(
     assert folders(local) == {"A"}
     MAKERS[way](connect(), files)
     assert local.array("B").version == 1
+
+
+@pytest.mark.parametrize("way", MAKERS)
+@pytest.mark.parametrize("ending", ["interrupted", "catalog gone"])
+def test_an_array_that_was_published_stays_whatever_comes_after(
+    local: wr.Database, connect: Connect, files: Path, monkeypatch: pytest.MonkeyPatch, way: str, ending: str
+) -> None:
+    """Ctrl-C, or a database server that goes, after the one commit that decides: others may have seen the array."""
+    publish = Catalog.publish
+
+    def publish_and_stop(self: Catalog, news: News) -> Any:
+        publish(self, news)
+        if ending == "catalog gone":
+            monkeypatch.setattr(Catalog, "array_records", lose_the_catalog)
+        raise KeyboardInterrupt
+
+    def lose_the_catalog(self: Catalog) -> Any:
+        raise StoreError("the catalog cannot be used")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Catalog, "publish", publish_and_stop)
+        with pytest.raises(KeyboardInterrupt):
+            MAKERS[way](local, files)
+    monkeypatch.undo()
+    found = connect().array("B")
+    assert found.version == 1
+    read = found.read()
+    assert (read.num_rows if found.sparse else read.sizes["i"]) == (2 if way == "import a table" else 8)
 
 
 @pytest.mark.parametrize("way", ["into", "import a table"])

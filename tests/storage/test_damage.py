@@ -122,6 +122,10 @@ DAMAGE: dict[str, Callable[[Path], object]] = {
     "snapshot spoilt": lambda path: spoil_within(newest(path, "arrays/D-*/snapshots/*")),
     "branch gone": lambda path: shutil.rmtree(newest(path, "arrays/D-*/refs")),
     "branch nonsense": lambda path: newest(path, "arrays/D-*/refs/branch.main/*").write_text("nonsense"),
+    "branch empty": lambda path: newest(path, "arrays/D-*/refs/branch.main/*").write_text(""),
+    "branch to nowhere": lambda path: newest(path, "arrays/D-*/refs/branch.main/*").write_text(
+        '{"snapshot":"AAAAAAAAAAAAAAAAAAA0"}'
+    ),
 }
 
 
@@ -153,6 +157,37 @@ def test_damaged_stores(path: Path, damage: str) -> None:
         assert {name for name in WRITING if isinstance(errors.get(name), CorruptionError)} == set(WRITING), errors
         assert all("entry" in str(errors[name]) or "last entries" in str(errors[name]) for name in WRITING), errors
         assert not {"read S", "window S", "describe", "versions"} & errors.keys()
+    if damage.startswith("branch"):
+        assert errors == {}  # all that it says the catalog knows
+
+
+BRANCHES = [damage for damage in DAMAGE if damage.startswith("branch")]
+
+
+@pytest.mark.parametrize("damage", BRANCHES)
+@pytest.mark.parametrize("first", ["read D@1", "lazy D", "append D", "write D", "compact D", "collect more"])
+def test_a_branch_that_was_lost_is_made_anew(path: Path, damage: str, first: str) -> None:
+    """Whoever comes first, and whatever version it asks for, what is written next builds on the newest one."""
+    DAMAGE[damage](path)
+    with connect(path) as database:
+        ACTS[first](database)
+    with connect(path) as database:
+        array = database.array("D")
+        array.write([7.0], at=(1500,))
+        ACTS["collect more"](database)
+        found = array.read().a.values
+        assert found[1499] == 7.0
+        assert found[1500:2000].tolist() == VALUES[1500:].tolist()
+
+
+def test_a_branch_is_not_made_where_its_snapshot_is_gone_too(path: Path) -> None:
+    DAMAGE["branch gone"](path)
+    shutil.rmtree(newest(path, "arrays/D-*/snapshots"))
+    with connect(path) as database:
+        for name in ("read D", "append D", "collect"):
+            with pytest.raises(CorruptionError):
+                ACTS[name](database)
+    assert not list(path.glob("arrays/D-*/refs"))
 
 
 def test_entries_before_a_checkpoint_are_not_needed(path: Path) -> None:
@@ -183,19 +218,43 @@ def test_a_lazy_read_names_the_damaged_chunk(path: Path) -> None:
 # Catalogs
 
 
+def delete_one(database: wr.Database) -> None:
+    with database.batch("delete") as batch:
+        batch.delete("S", "x = 1")
+
+
+MORE_ACTS: dict[str, Callable[[wr.Database], object]] = {
+    "read V": lambda db: db.array("V").read(),
+    "history": lambda db: db.query("show history V"),
+    "refresh": lambda db: db.query("refresh V full"),
+    "delete again": delete_one,
+    **{name: ACTS[name] for name in ("read D", "read S", "describe", "versions", "delete S", "insert S", "collect")},
+}
+"""One after the other, on a warehouse with a view, with vectors and with a batch that is known by its id."""
+
+
+@pytest.fixture
+def rich_path(path: Path) -> Path:
+    with connect(path) as database:
+        delete_one(database)
+        database.query("create view V as select sum(v) as s from S window (3)")
+    return path
+
+
 NONSENSE = ["", "{", "[1,", b"\xff\xfe", -1, 2**62, 1.5, "null", '{"a": 1}', "[1e400]", "a" * 1000]
 
 
 @pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 20))])
-def test_a_catalog_with_nonsense_in_it(path: Path, seed: int) -> None:
+def test_a_catalog_with_nonsense_in_it(rich_path: Path, seed: int) -> None:
     """One column of the catalog after the other holds nonsense."""
-    with contextlib.closing(sqlite3.connect(path / "catalog.sqlite")) as catalog:
-        tables = ["arrays", "versions", "parts", "chunks", "labels", "settings"]
+    with contextlib.closing(sqlite3.connect(rich_path / "catalog.sqlite")) as catalog:
+        named = "select name from sqlite_master where type = 'table' and name not like 'sqlite_%' order by name"
+        tables = [name for (name,) in catalog.execute(named)]
         columns = [(table, row[1]) for table in tables for row in catalog.execute(f"pragma table_info({table})")]
     choose = random.Random(seed)
     for table, column in columns if seed else choose.sample(columns, 8):
         nonsense = choose.choice(NONSENSE)
-        copy = Path(shutil.copytree(path, path.parent / f"{table}-{column}"))
+        copy = Path(shutil.copytree(rich_path, rich_path.parent / f"{table}-{column}"))
         with contextlib.closing(sqlite3.connect(copy / "catalog.sqlite")) as catalog:
             try:
                 catalog.execute(f'update {table} set "{column}" = ?', [nonsense])
@@ -204,14 +263,44 @@ def test_a_catalog_with_nonsense_in_it(path: Path, seed: int) -> None:
                 continue
         try:
             with connect(copy) as database:
-                for name in ("read D", "read S", "describe", "versions", "insert S", "collect"):
+                for act in MORE_ACTS.values():
                     with contextlib.suppress(Error):
-                        ACTS[name](database)
+                        act(database)
         except Error:
             pass  # not even opened
         except BaseException as error:
             raise AssertionError(f"{table}.{column} = {nonsense!r}: {type(error).__name__}: {error}") from error
         shutil.rmtree(copy)
+
+
+ROWS = {
+    "batches.report": ["{", "-1", '{"versions": {}}'],
+    "views.array_id": [-1],
+    "views.settings": ["-1", '{"a": 1}'],
+    "views.state": [""],
+    "views.facts": ["-1"],
+    "views.learned": ["-1"],
+    "view_history.entry": ["-1", '{"a": 1}'],
+}
+
+
+def test_rows_that_were_once_a_traceback(rich_path: Path) -> None:
+    for place, spoilt in ROWS.items():
+        table, _, column = place.partition(".")
+        for value in spoilt:
+            copy = Path(shutil.copytree(rich_path, rich_path.parent / "copy"))
+            with contextlib.closing(sqlite3.connect(copy / "catalog.sqlite")) as catalog:
+                catalog.execute(f"update {table} set {column} = ?", [value])
+                catalog.commit()
+            errors = []
+            with connect(copy) as database:
+                for act in MORE_ACTS.values():
+                    try:
+                        act(database)
+                    except Error as error:
+                        errors.append(error)
+            assert any(isinstance(error, CorruptionError) for error in errors), (place, value, errors)
+            shutil.rmtree(copy)
 
 
 @pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 40))])

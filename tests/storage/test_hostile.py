@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import windrow as wr
-from windrow.api.doctor.warehouse import check_warehouse
+from windrow.api.doctor.warehouse import check_warehouse, repair_warehouse
 from windrow.console.commands.settings import Settings
 from windrow.errors import CorruptionError, Error, StoreError
 from windrow.storage.warehouse import FORMAT
@@ -296,6 +296,25 @@ def test_the_console_and_the_doctor_are_told_by_the_environment(
     with Settings(db=path).connect(engine="local") as database:
         assert [array.name for array in database.arrays()] == ["D"]
     assert not any("kept elsewhere" in finding.text for finding in check_warehouse(path))
+    (branch,) = (tmp_path / "warehouse").glob("arrays/D-*/refs/branch.main/ref.json")
+    branch.unlink()
+    assert ["made anew" in finding.text for finding in repair_warehouse(path)] == [True]
+    assert branch.exists()
+
+
+def test_a_branch_is_made_from_no_name_that_leads_outside(warehouse: Path, is_whole: Callable[[], bool]) -> None:
+    """The catalog names the snapshot that a lost branch begins with."""
+    (branch,) = warehouse.glob("arrays/D-*/refs/branch.main/ref.json")
+    branch.unlink()
+    with contextlib.closing(sqlite3.connect(warehouse / "catalog.sqlite")) as catalog:
+        catalog.execute("update versions set pointer = '../../../../victim/part-1.parquet'")
+        catalog.commit()
+    with connect(warehouse) as database:
+        for act in (database.array("D").read, database.collect_garbage, lambda: database.array("D").write([1.0])):
+            with pytest.raises(CorruptionError):
+                act()
+    assert not branch.exists()
+    assert is_whole()
 
 
 def test_an_address_that_cannot_be_used_is_not_repeated_in_full(tmp_path: Path) -> None:

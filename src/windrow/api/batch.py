@@ -24,6 +24,7 @@ from windrow.model.labels import Labels
 from windrow.model.source import ComputedCells
 from windrow.operations.arguments import Region, as_table, gridded, is_spark_frame, region_of, rows_of
 from windrow.operations.dense import write as writing
+from windrow.storage.failures import damaged_rows
 from windrow.storage.records import ArrayRecord
 from windrow.storage.transaction import Transaction
 from windrow.storage.view_rows import HIDDEN, STATE, ViewRecord
@@ -110,7 +111,8 @@ class Batch:
         """Whether a batch of this id was applied, by whomever."""
         earlier = None if self.id is None else self.database.catalog.batch_report(self.id)
         if earlier is not None:
-            self._earlier = Earlier.of(earlier)
+            with damaged_rows(f"what the batch {self.id!r} did"):
+                self._earlier = Earlier.of(earlier)
             self.report = Report(self.id, False, self._earlier.versions)
         return earlier is not None
 
@@ -123,6 +125,13 @@ class Batch:
                 got=", ".join(sorted(names)),
                 hint="An id stands for one batch: choose another, or give it the same arrays. Nothing was changed",
             )
+        now = {record.name: record.directory for record in self.database.catalog.array_records()}
+        for name in sorted(names & now.keys() & self._earlier.folders.keys()):
+            if now[name] != self._earlier.folders[name]:
+                raise ConflictError(
+                    f"a batch {self.id!r} was applied to another {name}, which was dropped since",
+                    hint="What it did is not in this one: choose another id. Nothing was changed",
+                )
 
     def _maintain(self) -> None:
         """Bring views up to date with what was changed so far."""

@@ -83,6 +83,8 @@ class Earlier:
     versions: Mapping[str, int] = field(default_factory=dict)
     known: frozenset[str] = frozenset()
     needed: frozenset[str] = frozenset()
+    folders: Mapping[str, str] = field(default_factory=dict)
+    """Of each array that it left: another array of the name has another folder."""
 
     @classmethod
     def of(cls, report: str) -> Earlier:
@@ -90,4 +92,4 @@ class Earlier:
         if not isinstance(found.get("versions"), dict):  # earlier windrows kept no more than the versions
             return cls(found, frozenset(found), frozenset(found))
         known = frozenset(found["versions"]) | frozenset(found["dropped"])
-        return cls(found["versions"], known, known - frozenset(found["unchanged"]))
+        return cls(found["versions"], known, known - frozenset(found["unchanged"]), dict(found.get("folders", {})))

@@ -15,6 +15,7 @@ from windrow.api.reports import Report
 from windrow.errors import SchemaError, UnknownNameError, nearest
 from windrow.operations.dense.write import settle
 from windrow.plan.nodes import Scan
+from windrow.storage.failures import damaged_rows
 from windrow.storage.view_rows import FRESH, HIDDEN, ViewChange
 from windrow.views.apply import follow_query, rebuild
 from windrow.views.definition import Definition, Settings, facts_of
@@ -77,7 +78,9 @@ class View(Array):
 
     def history(self) -> pa.Table:
         """What was done to it, oldest first: when, by which batch, which way and why, and what it cost."""
-        return as_table(self._database.catalog.view_history(self._record()))
+        entries = self._database.catalog.view_history(self._record())
+        with damaged_rows("the history of a view"):
+            return as_table(entries)
 
     def loads(self) -> pa.Table:
         """What each node was planned to take at the last batch that several nodes did, and what it took."""

@@ -58,6 +58,8 @@ class News:
     changed: Mapping[str, NewVersion] = field(default_factory=dict)
     before: dict[str, int] = field(default_factory=dict)
     batch: str | None = None
+    folders: Mapping[str, str] = field(default_factory=dict)
+    """Of each array: what tells it from one that is given its name later."""
     views: Sequence[ViewChange] = ()
     homes: Mapping[str, NewHomes] = field(default_factory=dict)
     """Where chunks of arrays are at home from now on."""
@@ -72,7 +74,8 @@ class News:
         versions = self.before | {name: version.number for name, version in published.items() if name in known}
         unchanged = [name for name in self.before if name not in published]
         dropped = [record.name for record in self.dropped]
-        return json.dumps({"versions": versions, "unchanged": unchanged, "dropped": dropped})
+        folders = {name: folder for name, folder in self.folders.items() if name in versions}
+        return json.dumps({"versions": versions, "unchanged": unchanged, "dropped": dropped, "folders": folders})
 
 
 def enter_array(connection: Connection, made: NewArray) -> VersionRecord:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 
-from windrow.errors import ConflictError, SchemaError, UnknownNameError
+from windrow.errors import ConflictError, SchemaError, StoreError, UnknownNameError
 from windrow.model.labels import Labels
 from windrow.model.schema import Schema
 from windrow.storage.catalog import Catalog
@@ -239,6 +239,7 @@ class Transaction:
             changed={name: working.change() for name, working in changed.items()},
             before={n: working.base.number for n, working in self._working.items() if n not in self.maintained},
             batch=self.batch,
+            folders={name: working.record.directory for name, working in self._working.items()},
             views=tuple(self.view_changes.values()),
             maintained=frozenset(self.maintained),
             homes={name: new for name, new in homes.items() if name not in self._dropped},
@@ -264,12 +265,25 @@ class Transaction:
     def close(self) -> None:
         """Give the locks back. What was not published is garbage that the next writer or a collection removes."""
         try:
-            for working in self._working.values():
-                if working.made is not None:
-                    self.warehouse.remove(working.record.directory)
+            for directory in self._unpublished():
+                self.warehouse.remove(directory)
         finally:
             self._working.clear()
             self._release_all()
+
+    def _unpublished(self) -> set[str]:
+        """The folders made in here that no array has.
+
+        Ctrl-C, or a server that goes, may come right after the commit that published them: only the catalog knows. If
+        it cannot be asked they stay, and a collection removes those that nobody claims.
+        """
+        made = {working.record.directory for working in self._working.values() if working.made is not None}
+        if not made:
+            return made
+        try:
+            return made - {record.directory for record in self.catalog.array_records()}
+        except StoreError:
+            return set()
 
     def _release_all(self) -> None:
         """Also if one of them cannot be given back, or somebody presses Ctrl-C meanwhile."""

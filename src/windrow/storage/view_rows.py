@@ -81,10 +81,19 @@ def view_records(connection: Connection) -> list[ViewRecord]:
 
 def _record(row: Any) -> ViewRecord:
     bases = {int(key): int(number) for key, number in json.loads(row.bases).items()}
+    learned = {name: float(number) for name, number in _object(row.learned).items()}
+    state = None if row.state is None else int(row.state)
     return ViewRecord(
-        row.array_id, row.definition, json.loads(row.settings), row.status, row.reason, bases, row.state,
-        json.loads(row.learned), json.loads(row.facts),
+        row.array_id, row.definition, _object(row.settings), row.status, row.reason, bases, state,
+        learned, _object(row.facts),
     )  # fmt: skip
+
+
+def _object(text: str) -> dict[str, Any]:
+    found = json.loads(text)
+    if not isinstance(found, dict):
+        raise ValueError(f"not an object: {text[:100]}")
+    return found
 
 
 def history_of(connection: Connection, array_id: int) -> list[dict[str, Any]]:
@@ -92,7 +101,7 @@ def history_of(connection: Connection, array_id: int) -> list[dict[str, Any]]:
     table = tables.view_history
     found = sa.select(table.c.entry).where(table.c.array_id == array_id).order_by(table.c.id)
     with damaged_rows("the history of a view"):
-        return [json.loads(entry) for entry in connection.scalars(found)]
+        return [_object(entry) for entry in connection.scalars(found)]
 
 
 def held_versions(

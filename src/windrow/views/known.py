@@ -12,6 +12,7 @@ from windrow.errors import StaleViewWarning, UnknownNameError
 from windrow.operations.query.stored import stored_scan
 from windrow.plan.bound import BoundScan
 from windrow.plan.nodes import Plan, Scan
+from windrow.storage.failures import damaged_rows
 from windrow.storage.records import ArrayRecord, VersionRecord
 from windrow.storage.view_rows import FRESH, ViewRecord
 from windrow.storage.warehouse import Warehouse
@@ -47,7 +48,8 @@ class KnownView:
 
     @cached_property
     def settings(self) -> Settings:
-        return Settings.stored(self.record.settings)
+        with damaged_rows("the settings of a view"):
+            return Settings.stored(self.record.settings)
 
 
 def known_views(warehouse: Warehouse) -> list[KnownView]:
@@ -59,9 +61,10 @@ def known_views(warehouse: Warehouse) -> list[KnownView]:
             return []
         arrays = {record.id: record for record in catalog.array_records()}
     found = []
-    for record in records:
-        bases = {arrays[base].name: held for base, held in record.bases.items() if base in arrays}
-        found.append(KnownView(arrays[record.array_id], record, bases))
+    with damaged_rows("a view"):
+        for record in records:
+            bases = {arrays[base].name: held for base, held in record.bases.items() if base in arrays}
+            found.append(KnownView(arrays[record.array_id], record, bases))
     return found
 
 

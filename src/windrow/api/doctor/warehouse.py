@@ -14,6 +14,7 @@ from windrow.errors import Error
 from windrow.operations.dense.repair import is_disordered, put_in_order
 from windrow.storage import tables
 from windrow.storage.delta.log import DeltaLog
+from windrow.storage.dense.repository import branch_damage, has_snapshot
 from windrow.storage.dense.snapshots import DenseSnapshot, open_store
 from windrow.storage.dense.store import DenseStore
 from windrow.storage.locks import is_alive
@@ -29,8 +30,7 @@ def check_warehouse(path: str) -> Iterator[Finding]:
         yield Finding(SUBJECT, State.OK, f"none yet at {place}; the first array makes it")
         return
     try:
-        # Named where the console finds it too: in the environment.
-        database = connect(path, engine="local", create=False, catalog=os.environ.get("WINDROW_CATALOG") or None)
+        database = _connect(path)
     except Exception as error:
         yield _failure("does not open", error, "Check the path given as --db")
         return
@@ -44,25 +44,44 @@ def check_warehouse(path: str) -> Iterator[Finding]:
             yield _failure("the catalog cannot be read", error, _RESTORE)
 
 
+def _connect(path: str) -> Database:
+    """A catalog elsewhere is named where the console finds it too: in the environment."""
+    return connect(path, engine="local", create=False, catalog=os.environ.get("WINDROW_CATALOG") or None)
+
+
 def repair_warehouse(path: str) -> Iterator[Finding]:
-    """Mend what an earlier windrow stored wrongly, each array in a version of its own."""
+    """Make lost branches of dense arrays anew, and mend what an earlier windrow stored wrongly, in new versions."""
     try:
-        database = connect(path, engine="local", create=False)
+        database = _connect(path)
     except Exception:  # the check that follows says so
         return
     with database:
         for array in database.arrays():
             try:
-                mended = _mend(database, array)
+                remade, mended = _mend_branch(database, array), _mend(database, array)
             except Exception as error:
                 yield _failure(f"{array.name}: it cannot be mended", error, _RESTORE)
                 continue
-            if not mended:
-                continue
-            text = (
-                f"{array.name}: the slices of {', '.join(mended)} were put in order; it is version {array.version} now"
-            )
-            yield Finding(SUBJECT, State.OK, text)
+            if remade:
+                yield Finding(SUBJECT, State.OK, f"{array.name}: the branch of its store was {remade} and is made anew")
+            if mended:
+                ordered = f"the slices of {', '.join(mended)} were put in order; it is version {array.version} now"
+                yield Finding(SUBJECT, State.OK, f"{array.name}: {ordered}")
+
+
+def _mend_branch(database: Database, array: Array) -> str | None:
+    """What was wrong with the branch of a dense array's store: whoever begins to write makes it anew."""
+    damage = _lost_branch(array)
+    if damage is not None:
+        with database.batch() as batch:
+            batch._working(array.name)
+    return damage
+
+
+def _lost_branch(array: Array) -> str | None:
+    """What is wrong with the branch of a dense array's store, although the snapshot is there that it should name."""
+    place = array.location()
+    return branch_damage(place.path) if not array.sparse and has_snapshot(place.path, place.version) else None
 
 
 def _mend(database: Database, array: Array) -> list[str]:
@@ -113,6 +132,11 @@ def _check_array(array: Array) -> Iterator[Finding]:
         yield Finding(SUBJECT, State.PROBLEM, f"{array.name}: its folder {path} is gone", _RESTORE)
         return
     try:
+        lost = _lost_branch(array)  # before anything is read: a reader makes it anew
+        if lost is not None:
+            mend = "Nothing is lost; the next read or write makes it anew, and so does: windrow doctor --repair"
+            yield Finding(SUBJECT, State.WARNING, f"{array.name}: the branch of its store is {lost}", mend)
+            return
         missing = _missing(array)
         if array.sparse:
             DeltaLog(path).check(int(published))

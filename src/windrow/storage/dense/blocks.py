@@ -19,7 +19,8 @@ from windrow.model.conform import conform
 from windrow.model.schema import Attribute, Schema
 from windrow.model.source import Blocks, ChangedBlocks, GridSource
 from windrow.storage.dense.layout import is_time, stored_variable, variables_of
-from windrow.storage.dense.snapshots import PACKAGE, damaged_chunk
+from windrow.storage.dense.repository import PACKAGE
+from windrow.storage.dense.snapshots import damaged_chunk
 from windrow.storage.failures import store_failures
 from windrow.storage.records import ChunkStatistics
 from windrow.storage.runtimes import use_runtime

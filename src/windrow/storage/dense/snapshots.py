@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import functools
 import json
-import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
@@ -34,16 +33,11 @@ from windrow.storage.dense.chunks import (
     read_box,
 )
 from windrow.storage.dense.layout import is_time, stored_variable, variables_of
+from windrow.storage.dense.repository import PACKAGE, open_repository
 from windrow.storage.failures import store_failures
-from windrow.storage.places import place_inside
 from windrow.storage.runtimes import use_runtime
 
-PACKAGE = "icechunk"
-_FOLDERS = ("chunks", "manifests", "refs", "snapshots", "transactions")
-"""What an Icechunk repository consists of."""
 _RESTORE = "Read an older version, or restore the warehouse from a copy"
-
-icechunk.set_logs_filter("off")  # what goes wrong is raised as well; it warns of what the catalog's locks exclude
 
 
 def bound_schema(schema: Schema, hi: tuple[int, ...]) -> Schema:
@@ -218,7 +212,7 @@ class _LazyStore(WrapperStore[Any]):
 
 
 def _snapshot_store(path: str, pointer: str, checksum: str) -> Any:
-    repository = open_repository(path)
+    repository = open_repository(path, pointer)
     if checksum and _checksum(repository, path, pointer) != checksum:
         raise CorruptionError("the checksum of the array's metadata is not that of what was written", got=pointer)
     return repository.readonly_session(snapshot_id=pointer).store
@@ -241,14 +235,6 @@ def _open_snapshot(path: str, pointer: str, checksum: str) -> zarr.Group:
 @functools.lru_cache(maxsize=512)
 def _open_variable(path: str, pointer: str, checksum: str, name: str) -> zarr.Array[Any]:
     return stored_variable(_open_snapshot(path, pointer, checksum), name)
-
-
-def open_repository(path: str) -> icechunk.Repository:
-    use_runtime(PACKAGE)
-    for folder in _FOLDERS:
-        if os.path.islink(os.path.join(path, folder)):
-            place_inside(path, folder)
-    return icechunk.Repository.open(icechunk.local_filesystem_storage(path))
 
 
 def _first_line(error: BaseException) -> str:

@@ -18,13 +18,10 @@ from windrow.model.schema import Schema
 from windrow.storage.checksums import snapshot_checksum
 from windrow.storage.dense.blocks import BlockReceipt
 from windrow.storage.dense.layout import create_variables, stored_variable, write_coordinate
-from windrow.storage.dense.snapshots import PACKAGE, open_repository
+from windrow.storage.dense.repository import BRANCH, PACKAGE, commit, open_repository
 from windrow.storage.failures import store_failures
 from windrow.storage.places import check_no_links
 from windrow.storage.runtimes import use_runtime
-
-BRANCH = "main"
-
 
 MANIFEST_CHUNKS = 2000
 """A manifest lists about so many chunks, because every change to one of them writes it anew."""
@@ -98,12 +95,12 @@ class DenseStore:
             create_variables(group, schema, hi, metadata)
             for axis, name in enumerate(schema.dimension_names):
                 write_coordinate(group, schema, hi, axis, labels.get(name))
-            return self._commit(repository, session, "create")
+            return commit(repository, session, "create")
 
     def recover(self, pointer: str) -> str:
         """Make the store's head the published version, and return it: a writer that died may have left it ahead."""
         with store_failures(f"the array's store {self.path}"):
-            repository = open_repository(self.path)
+            repository = open_repository(self.path, pointer)
             head = repository.lookup_branch(BRANCH)
             if head != pointer:
                 repository.reset_branch(BRANCH, pointer, from_snapshot_id=head)
@@ -113,7 +110,7 @@ class DenseStore:
         """Change extent and labels in a commit of its own."""
         repository, session = self.begin(change)
         with store_failures(f"the array's store {self.path}"):
-            self._commit(repository, session, "reshape")
+            commit(repository, session, "reshape")
 
     def rechunk(self, schema: Schema, hi: tuple[int, ...], metadata: Mapping[str, Mapping[str, str]]) -> None:
         """Replace the arrays by empty ones with the schema's chunk sizes, for a compaction to fill."""
@@ -121,7 +118,7 @@ class DenseStore:
             repository = open_repository(self.path)
             session = repository.writable_session(BRANCH)
             create_variables(zarr.open_group(session.store, mode="r+", zarr_format=3), schema, hi, metadata)
-            self._commit(repository, session, "rechunk")
+            commit(repository, session, "rechunk")
 
     def begin(self, change: Reshape | None = None) -> tuple[icechunk.Repository, icechunk.Session]:
         """A session to write in, with the extent and labels changed that its writes need."""
@@ -140,16 +137,11 @@ class DenseStore:
             forks = [receipt.fork for receipt in receipts if isinstance(receipt.fork, icechunk.ForkSession)]
             if forks:
                 session.merge(*forks)
-            return self._commit(repository, session, message)
+            return commit(repository, session, message)
 
     def head(self) -> str:
         with store_failures(f"the array's store {self.path}"):
             return open_repository(self.path).lookup_branch(BRANCH)
-
-    def _commit(self, repository: icechunk.Repository, session: icechunk.Session, message: str) -> str:
-        if not session.has_uncommitted_changes:
-            return repository.lookup_branch(BRANCH)
-        return session.commit(message)
 
     def checksum(self, pointer: str) -> str:
         """A digest of a snapshot's metadata, taken before it is published."""
