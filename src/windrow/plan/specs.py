@@ -43,7 +43,7 @@ class WindowSpec:
 
     def __post_init__(self) -> None:
         _check_names([axis.name for axis in self.axes], "a window")
-        _check_edges(self.boundary, self.min_count)
+        check_edges(self.boundary, self.min_count)
 
     @classmethod
     def of(cls, window: Window, schema: Schema | None = None) -> WindowSpec:
@@ -87,7 +87,7 @@ class RegridSpec:
 
     def __post_init__(self) -> None:
         _check_names([block.name for block in self.blocks], "a regrid")
-        _check_edges(self.boundary, self.min_count)
+        check_edges(self.boundary, self.min_count)
 
     def bind(self, schema: Schema) -> Window:
         """The corner window, with steps as long as itself, on an array of that schema."""
@@ -228,7 +228,11 @@ def _check_names(names: list[str | None], what: str) -> None:
         raise SchemaError(f"{what} names a dimension twice", got=repr(twice[0]))
 
 
-def _check_edges(boundary: str, min_count: int) -> None:
+def check_edges(boundary: str, min_count: int) -> None:
+    """Refuse what windows cannot do at borders, and counts below 0."""
+    if boundary == "wrap":
+        hint = "As in lon=wr.centred(3).wrap(), in text lon centred 3 wrap, in sliding wrap=True"
+        raise SchemaError("going round is a matter of single dimensions", got="boundary='wrap'", hint=hint)
     if boundary not in BOUNDARIES:
         raise SchemaError("unknown boundary of a window", got=repr(boundary), hint=nearest(str(boundary), BOUNDARIES))
     if whole_number(min_count, "min count") < 0:
