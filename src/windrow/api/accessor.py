@@ -15,7 +15,7 @@ from windrow.aggregates.aggregate import Aggregate
 from windrow.aggregates.definition import Definition
 from windrow.aggregates.registry import DEFINITIONS
 from windrow.api.accessor_groups import group_request
-from windrow.api.accessor_requests import Aggregates, Request, neighbour_request, window_request
+from windrow.api.accessor_requests import Aggregates, Request, neighbour_request, regrid_request, window_request
 from windrow.errors import DataError, UnknownNameError, nearest
 from windrow.expressions.evaluate import evaluate
 from windrow.language.expression import parse_expression
@@ -188,6 +188,10 @@ class DatasetAccessor:
         """A window around every cell; each dimension's anchor must be given, as in ``time=wr.trailing(30)``."""
         return DatasetWindow(self._data, window_request(extents, step, boundary, min_count, method, strategy))
 
+    def regrid(self, *, boundary: str = "clip", min_count: int = 0, **sizes: int) -> DatasetWindow:
+        """Blocks side by side, as in ``regrid(lat=2, lon=2)``; each has the coordinate of its first cell."""
+        return DatasetWindow(self._data, regrid_request(sizes, boundary, min_count))
+
     def neighbours(
         self, shape: Shape, *, step: Any = 1, min_count: int = 0, method: str = "auto", strategy: str = "auto"
     ) -> DatasetWindow:
@@ -217,6 +221,10 @@ class DataArrayAccessor:
     ) -> DataArrayWindow:
         """A window around every cell; each dimension's anchor must be given, as in ``time=wr.trailing(30)``."""
         return DataArrayWindow(self._data, window_request(extents, step, boundary, min_count, method, strategy))
+
+    def regrid(self, *, boundary: str = "clip", min_count: int = 0, **sizes: int) -> DataArrayWindow:
+        """Blocks side by side, as in ``regrid(lat=2, lon=2)``; each has the coordinate of its first cell."""
+        return DataArrayWindow(self._data, regrid_request(sizes, boundary, min_count))
 
     def neighbours(
         self, shape: Shape, *, step: Any = 1, min_count: int = 0, method: str = "auto", strategy: str = "auto"

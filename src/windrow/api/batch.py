@@ -54,6 +54,10 @@ class Batch:
     _started: float = 0.0
     _maintenance: Maintenance | None = None
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        hint = "Publish the batch first, then send arrays and queries"
+        raise DataError("a batch stays in its process", got=repr(self.id), hint=hint)
+
     def __enter__(self) -> Batch:
         self._started = time.perf_counter()
         if self.id is not None and (not isinstance(self.id, str) or not self.id or len(self.id) > 255):

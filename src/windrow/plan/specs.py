@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 
 from windrow.aggregates.definition import Definition
 from windrow.aggregates.registry import canonical, definition, is_built_in
-from windrow.errors import DataError, SchemaError, nearest
+from windrow.errors import DataError, SchemaError
 from windrow.expressions.nodes import Column, Literal, Node, Value
 from windrow.model.halo import whole_number
 from windrow.model.schema import Schema, check_name
-from windrow.model.window import ANY, BOUNDARIES, AnyExtent, Window
+from windrow.model.window import ANY, AnyExtent, Window, check_boundary
 from windrow.model.window import regrid as regrid_window
 
 if TYPE_CHECKING:
@@ -230,11 +230,7 @@ def _check_names(names: list[str | None], what: str) -> None:
 
 def check_edges(boundary: str, min_count: int) -> None:
     """Refuse what windows cannot do at borders, and counts below 0."""
-    if boundary == "wrap":
-        hint = "As in lon=wr.centred(3).wrap(), in text lon centred 3 wrap, in sliding wrap=True"
-        raise SchemaError("going round is a matter of single dimensions", got="boundary='wrap'", hint=hint)
-    if boundary not in BOUNDARIES:
-        raise SchemaError("unknown boundary of a window", got=repr(boundary), hint=nearest(str(boundary), BOUNDARIES))
+    check_boundary(boundary)
     if whole_number(min_count, "min count") < 0:
         raise SchemaError("min count must not be negative", got=min_count)
 
