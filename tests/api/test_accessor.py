@@ -97,3 +97,14 @@ def test_importing_windrow_does_not_import_xarray() -> None:
     program = "import sys, windrow; print('xarray' in sys.modules)"
     said = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert said.stdout.strip() == "False"
+
+
+def test_regrids_are_blocks_as_coarsen_makes_them() -> None:
+    data = xr.Dataset({"t": (("time", "x"), np.arange(28.0).reshape(7, 4))}, {"time": pd.date_range("2012", periods=7)})
+    found = data.windrow.regrid(time=3, x=2).agg(m=wr.max("t"))
+    expected = data.t.coarsen(time=3, x=2, boundary="pad").max()
+    assert np.array_equal(found.m, expected)
+    assert found.time.values.tolist() == data.time.values[::3].tolist()
+    assert np.array_equal(data.t.windrow.regrid(time=3).avg()[0], data.t[:3].mean("time"))
+    with pytest.raises(wr.SchemaError, match="no dimension"):
+        data.windrow.regrid()

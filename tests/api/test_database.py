@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import subprocess
 import sys
 from collections.abc import Callable
@@ -141,3 +142,23 @@ print([name for name in sys.modules if name.startswith({ROOMS!r})])
 """
     said = subprocess.run([sys.executable, "-c", program, str(tmp_path / "w")], capture_output=True, text=True)
     assert said.stdout.splitlines() == ["[]", "[]"], said.stdout + said.stderr
+
+
+def test_databases_arrays_and_queries_go_to_other_processes(connect: Callable[..., wr.Database]) -> None:
+    database = connect()
+    array = database.create("A", "<a: float64> [i=1:4, j=1:3]")
+    array.write(np.arange(12.0).reshape(4, 3))
+    query = array.window(i=2).agg(m=wr.sum("a"))
+    moved = pickle.loads(pickle.dumps((database, array, array.at(version=0), query, array.isel(i=2))))
+    try:
+        assert (moved[0].path, moved[0].lock_timeout) == (database.path, database.lock_timeout)
+        assert moved[1].version == 1
+        assert np.isnan(moved[2].read().a.values).all()
+        assert moved[3].compute().equals(query.compute())
+        assert moved[4].read().equals(array.read(i=2))
+    finally:
+        moved[0].close()
+    with database.batch() as batch:
+        seen = batch.query("select A")
+        with pytest.raises(wr.DataError, match="stays in its process"):
+            pickle.dumps(seen)

@@ -192,3 +192,70 @@ def test_missing_strings_need_an_array_of_objects() -> None:
 def test_arrays_that_cannot_take_the_results(out: Any) -> None:
     with pytest.raises(wr.DataError, match="out must"):
         sliding(np.arange(5.0), "sum", 2, out=out)
+
+
+def test_one_extent_is_a_window_of_a_vector() -> None:
+    values = np.array([4.0, 7, 3, 1, 8])
+    assert wr.sliding(values, "max", wr.centred(3)).tolist() == wr.sliding(values, "max", 3, "centred").tolist()
+    assert wr.sliding(values, "max", wr.between(1, 2)).tolist()[:4] == [7, 3, 8, 8]
+    with pytest.raises(wr.SchemaError, match="a width for each of 2 axes"):
+        wr.sliding(values.reshape(1, 5), "max", wr.centred(3))
+
+
+@pytest.mark.parametrize(("window", "axis", "whole"), [(3, 1, (1, 3)), (3, -2, (3, 1)), ((2, 3), (1, 0), (3, 2))])
+def test_windows_along_some_axes(window: Any, axis: Any, whole: tuple[int, int]) -> None:
+    values = np.arange(20.0).reshape(4, 5) % 7
+    assert np.array_equal(wr.sliding(values, "sum", window, axis=axis), wr.sliding(values, "sum", whole))
+
+
+@pytest.mark.parametrize("axis", [2, True, (0, 0), "time"])
+def test_axes_that_are_not_there(axis: Any) -> None:
+    with pytest.raises(wr.SchemaError):
+        wr.sliding(np.zeros((3, 3)), "sum", 2 if not isinstance(axis, tuple) else (2, 2), axis=axis)
+
+
+def test_calls_are_written_as_in_the_language() -> None:
+    values = np.array([[1.0, np.nan, 3.0]])
+    assert wr.sliding(values, "count(*)", (1, 2)).tolist() == [[2, 2, 1]]
+    assert wr.sliding(values, "count(x)", (1, 2)).tolist() == [[1, 1, 1]]
+    assert (
+        wr.sliding(values, "percentile(t, 70)", (1, 3)).tolist()
+        == wr.sliding(values, "percentile(70)", (1, 3)).tolist()
+    )
+    assert wr.sliding(values, "wavg(x, w)", (1, 3), second=values)[0, 0] == 2.5
+    with pytest.raises(wr.DataError, match="not a number"):
+        wr.sliding(values, "percentile(t, seventy)", (1, 3))
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"window": 2.5},
+        {"window": {0: 2}},
+        {"min_count": -1},
+        {"agg": None},
+        {"agg": max},
+        {"boundary": "wrap"},
+        {"step": 1.5},
+    ],
+)
+def test_arguments_of_no_use_are_refused_with_a_reason(wrong: dict[str, Any]) -> None:
+    with pytest.raises(wr.Error):
+        wr.sliding(np.zeros(4), **({"agg": "max", "window": 2} | wrong))
+
+
+def test_a_users_aggregate_is_given_as_it_was_made() -> None:
+    @wr.aggregate("lowest_of_all", result="float64")
+    class Lowest:
+        def empty() -> Any:
+            return (np.inf,)
+
+        def add(state: Any, x: Any) -> Any:  # noqa: N805
+            return (min(state[0], x),)
+
+        def result(state: Any) -> Any:  # noqa: N805
+            return state[0]
+
+    values = np.array([4.0, 7, 3, 1, 8])
+    assert wr.sliding(values, Lowest, 2).tolist() == [4, 3, 1, 1, 8]
+    assert wr.framed(values, Lowest, lo=[0], hi=[3]).tolist() == [3]

@@ -187,3 +187,37 @@ def test_many_queries_that_are_drawn_have_an_answer(database: Any) -> None:
 
     ask()
     assert sum(not found.startswith("error: ") for found in answers) >= 5
+
+
+HAVING = {
+    "select sum(v) as s from S group by i having sum(v) > 3": "select sum(v) as s from S group by i having s > 3",
+    "select sum(v) as s from S group by i having count(*) > 1 and s > 0 order by sum(v) desc": (
+        "select s from (select sum(v) as s, count(*) as n from S group by i) where n > 1 and s > 0 order by s desc"
+    ),
+    "select max(v) - min(v) as d from S group by i having max(v) > 2": (
+        "select d from (select max(v) - min(v) as d, max(v) as m from S group by i) where m > 2"
+    ),
+    "select count(*) from S group by i having max(v) + 1 > count(*) and i > 1": (
+        "select count from (select count(*) as count, max(v) as m from S group by i) where m + 1 > count and i > 1"
+    ),
+    "select sum(v) as s from S regrid (2, 2) having count(*) = 2": (
+        "select s from (select sum(v) as s, count(*) as n from S regrid (2, 2)) where n = 2"
+    ),
+}
+
+
+@pytest.mark.parametrize("text", HAVING)
+def test_having_takes_aggregates_as_in_sql(connect: Any, text: str) -> None:
+    database = connect()
+    cells = [{"i": i, "j": j, "v": float(i * j % 5)} for i in range(1, 7) for j in range(1, 5) if (i + j) % 3]
+    database.create("S", "<v: float64> [i=1:6, j=1:4]", sparse=True).insert(cells)
+    found, expected = database.query(text).compute(), database.query(HAVING[text]).compute()
+    assert found.to_pylist() == expected.to_pylist()
+    assert 0 < found.num_rows < 6
+
+
+def test_having_without_groups_takes_no_aggregates(connect: Any) -> None:
+    database = connect()
+    database.create("A", "<a: float64> [i=1:3]")
+    with pytest.raises(wr.LanguageError, match="cannot stand in having"):
+        database.query("select a from A having max(a) > 1")

@@ -257,3 +257,9 @@ def test_json_of_times_and_damage():
         SKY.axis("raa")
     with pytest.raises(SchemaError, match="low, high and step"):
         Gridding.of({"x": (0,)})
+
+
+def test_an_axis_says_what_it_is_in_words() -> None:
+    assert str(Axis.of("ra", 0, 360, "1 arcsec")) == "ra from 0 to 360 in cells of 0.000277777778"
+    text = str(Axis.of("time", "2020-01-01", None, "1 day"))
+    assert text == "time from 2020-01-01T00:00:00.000000 to * in cells of 86400 seconds"

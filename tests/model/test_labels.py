@@ -10,6 +10,7 @@ from itertools import pairwise
 import numpy as np
 import pandas as pd
 import pytest
+import xarray as xr
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -467,3 +468,9 @@ def test_damage_is_seen(values, data):
 def test_regular_labels_are_small():
     hourly = Labels.of(np.arange(0, 10**5, dtype="M8[h]"))
     assert len(hourly.to_bytes()) < 2000
+
+
+def test_attributes_of_an_xarray_coordinate_are_kept() -> None:
+    coordinate = xr.DataArray([0.0, 90.0, 180.0, 270.0], dims="lon", attrs={"units": "degrees_east"})
+    assert Labels.of(coordinate).attributes == {"units": "degrees_east"}
+    assert Labels.of(coordinate, {}).attributes == {}

@@ -159,3 +159,16 @@ def test_empty_arrays_need_nothing() -> None:
     nothing = SCHEMA.box()
     assert window.output_bounds(nothing).is_empty
     assert window.input_box(Box((0, 0, 1), (9, 9, 9)), nothing).is_empty
+
+
+def test_a_pair_is_a_range_of_offsets() -> None:
+    schema = parse_schema("<a: int64> [i=1:5, j=1:5]")[1]
+    assert Window.of(schema, {"i": (-1, 2)}) == Window.of(schema, {"i": between(-1, 2)})
+    with pytest.raises(SchemaError, match="along i"):
+        Window.of(schema, {"i": (2, -1)})
+
+
+def test_going_round_is_said_of_dimensions() -> None:
+    with pytest.raises(SchemaError, match="single dimensions") as caught:
+        Window.of(parse_schema("<a: int64> [i=1:5]")[1], {"i": 2}, boundary="wrap")
+    assert "wrap()" in str(caught.value.hint)

@@ -24,6 +24,7 @@ VARYING = "Only in frames may each row have its own: wr.framed, wr.frames and db
 FEW_FRACTIONS = 1 << 15
 """Frames whose ranks are worked out without compiled code."""
 
+_NAME = re.compile(r"(?!(?:nan|inf|infinity)\Z)[A-Za-z_]\w*", re.IGNORECASE)
 _CALL = re.compile(r"\s*([A-Za-z_]\w*)\s*(?:\(\s*(.*?)\s*\))?\s*\Z", re.DOTALL)
 
 
@@ -163,8 +164,25 @@ class FramedAggregate:
         return replace(self, condition=condition)
 
 
+def aggregate_of(given: Any) -> Aggregate:
+    """An aggregate as ``sliding`` and ``framed`` take it: a name, a call as text, an object, a user's class."""
+    from windrow.aggregates.user import UserAggregate
+
+    if isinstance(given, str):
+        return parse_aggregate(given)
+    if isinstance(given, UserAggregate):
+        return given("x")
+    if isinstance(given, Aggregate):
+        return given
+    hint = 'As in "max", "percentile(70)" or wr.percentile("x", 70)'
+    raise DataError("agg must be an aggregate", got=repr(given), hint=hint)
+
+
 def parse_aggregate(text: str) -> Aggregate:
-    """An aggregate of nameless attributes, as ``sliding`` takes it: "max", "percentile(70)"."""
+    """An aggregate of nameless attributes, as ``sliding`` takes it: "max", "percentile(70)", "count(*)".
+
+    A call may be written as in the language, "percentile(x, 70)": what the attribute is called does not count.
+    """
     match = _CALL.match(text)
     if match is None:
         raise DataError("not an aggregate", got=repr(text), hint="As in 'max' or 'percentile(70)'")
@@ -178,7 +196,13 @@ def parse_aggregate(text: str) -> Aggregate:
 
 @functools.lru_cache(maxsize=256)
 def _built_in(name: str, parameter: str | None) -> Aggregate:
-    second = "y" if definition(name).arguments == 2 else None
+    arguments = definition(name).arguments
+    second = "y" if arguments == 2 else None
+    if name == "count" and parameter == "*":
+        return Aggregate(name, None)
+    given = [part.strip() for part in (parameter or "").split(",")]
+    if len(given) >= arguments and all(_NAME.fullmatch(part) for part in given[:arguments]):
+        parameter = ",".join(given[arguments:])
     if not parameter:
         return Aggregate(name, "x", second=second)
     try:

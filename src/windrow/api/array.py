@@ -231,7 +231,7 @@ class Array(Cells):
     def write(
         self,
         values: Any,
-        at: Sequence[int] | None = None,
+        at: Sequence[int] | Mapping[str, int] | None = None,
         labels: Mapping[str, Any] | None = None,
         batch: str | None = None,
     ) -> Report:

@@ -22,8 +22,9 @@ from windrow.errors import ConflictError, DataError, SchemaError
 from windrow.model.gridding import Gridding
 from windrow.model.labels import Labels
 from windrow.model.source import ComputedCells
-from windrow.operations.arguments import Region, as_table, gridded, is_spark_frame, region_of, rows_of
+from windrow.operations.arguments import At, Region, gridded, is_spark_frame, region_of, rows_of
 from windrow.operations.dense import write as writing
+from windrow.operations.tables import as_table
 from windrow.storage.failures import damaged_rows
 from windrow.storage.records import ArrayRecord
 from windrow.storage.transaction import Transaction
@@ -59,6 +60,10 @@ class Batch:
     _earlier: Earlier = field(default_factory=lambda: Earlier())
     _started: float = 0.0
     _maintenance: Maintenance | None = None
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        hint = "Publish the batch first, then send arrays and queries"
+        raise DataError("a batch stays in its process", got=repr(self.id), hint=hint)
 
     def __enter__(self) -> Batch:
         self._started = time.perf_counter()
@@ -253,9 +258,7 @@ class Batch:
         views = known_views(transaction.warehouse)
         return [view.name for view in readers_of(name, views) if not transaction.is_dropped(view.name)]
 
-    def write(
-        self, array: str, values: Any, at: Sequence[int] | None = None, labels: Mapping[str, Any] | None = None
-    ) -> None:
+    def write(self, array: str, values: Any, at: At = None, labels: Mapping[str, Any] | None = None) -> None:
         """Write a box of values into a dense array; see Array.write."""
         working = self._working(array)
         if working is not None:

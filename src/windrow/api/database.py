@@ -70,6 +70,10 @@ class Database:
         self.view_use = "auto"
         """Whether queries are answered from views: "auto", "always", "stale" or "off"; ``set views`` changes it."""
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """In another process it is a connection of its own, which starts Spark itself if need be."""
+        return _reconnect, (self.path, self.engine.name, self.engine.workers, self.engine.memory, self.lock_timeout)
+
     @property
     def catalog(self) -> Catalog:
         return self.warehouse.catalog
@@ -271,3 +275,9 @@ class Database:
         names = [name for name in self.catalog.array_names() if not name.startswith(HIDDEN)]
         listed = ", ".join(names[:8]) + (", …" if len(names) > 8 else "")
         return f"<windrow.Database {self.path}: {len(names)} arrays{': ' + listed if names else ''}>"
+
+
+def _reconnect(path: str, engine: EngineName, workers: int, memory: int, lock_timeout: float) -> Database:
+    return connect(
+        path, engine=engine, workers=workers, memory=memory, lock_timeout=lock_timeout, progress=False, create=False
+    )

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from windrow.aggregates.aggregate import Aggregate, parse_aggregate
+from windrow.aggregates.aggregate import Aggregate, aggregate_of, parse_aggregate
 from windrow.aggregates.columns import Column, Result
 from windrow.aggregates.frames import TAU, Frames, evaluate_frames
 from windrow.errors import DataError
@@ -70,7 +70,7 @@ def framed(
 
 def _aggregate(agg: str | Aggregate, fraction: Any) -> Aggregate:
     if fraction is None:
-        return parse_aggregate(agg) if isinstance(agg, str) else agg
+        return aggregate_of(agg)
     if not isinstance(agg, str):
         raise DataError("fraction belongs to an aggregate that is named", hint='As in framed(t, "quantile", …)')
     if "(" in agg:

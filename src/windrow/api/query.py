@@ -114,6 +114,9 @@ class Query:
     def __post_init__(self) -> None:
         self._optimized()  # a wrong name, type or unit fails here, before any work
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.database, self.plan, self.pinned, self.within, self.views)
+
     @property
     def schema(self) -> Schema:
         """The schema of the result, as of when the query was made or last run."""

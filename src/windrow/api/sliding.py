@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from windrow.aggregates.aggregate import Aggregate, parse_aggregate
+from windrow.aggregates.aggregate import Aggregate, aggregate_of
 from windrow.aggregates.columns import PLACES, Column
 from windrow.aggregates.shape_blocks import ShapeRequest
 from windrow.aggregates.windows import METHODS, Evaluation
@@ -23,8 +23,9 @@ from windrow.model.conform import conform
 from windrow.model.schema import Attribute
 from windrow.model.shape import Shape
 from windrow.model.types import data_type_of
-from windrow.model.window import BOUNDARIES, Extent, centred, corner, trailing
+from windrow.model.window import Extent, centred, corner, trailing
 from windrow.plan.axes import plan_axis
+from windrow.plan.specs import check_edges
 
 Array = npt.NDArray[Any]
 ANCHORS = {"corner": corner, "centred": centred, "centered": centred, "trailing": trailing}
@@ -33,9 +34,10 @@ ANCHORS = {"corner": corner, "centred": centred, "centered": centred, "trailing"
 def sliding(
     values: Any,
     agg: str | Aggregate,
-    window: int | Sequence[int | Extent] | None = None,
+    window: int | Extent | Sequence[int | Extent] | None = None,
     anchor: str | Sequence[str] = "corner",
     *,
+    axis: int | Sequence[int] | None = None,
     shape: Shape | None = None,
     boundary: str = "clip",
     wrap: bool | Sequence[bool] = False,
@@ -49,16 +51,16 @@ def sliding(
 ) -> Array:
     """An aggregate over the window, or the cells in a shape, around every cell of an array.
 
-    ``window`` has a width, or an extent such as ``wr.between(-1, 2)``, for each axis; ``anchor`` says where in its
-    window a cell stands. Instead of a window, ``shape`` may be such as ``wr.L2(3)``; it calls the axes axis0, axis1
-    and so on, as in ``wr.L1(2, on=("axis0", "axis1"))``. Missing values (NaN, masked) are skipped; missing results
-    are NaN, and whole numbers stay whole where nothing is missing. They are written into ``out`` if it is given,
-    which must have their shape and type; for whole numbers and booleans, of which some may be missing, float64 will
-    do, and for strings objects. Asking again and again for large results, this saves the time that it takes to get
-    memory for each. Under method auto the cheapest of several strategies is taken, or the one named by
-    ``strategy``. ``sweep`` is the axis along which windows are to slide, by method incremental, if it is not to be
-    the one along which they are widest. ``second`` is the other argument of aggregates of two, such as the weights of
-    "wavg".
+    ``window`` has a width, or an extent such as ``wr.between(-1, 2)``, for each axis, or for those that ``axis``
+    names; ``anchor`` says where in its window a cell stands. Instead of a window, ``shape`` may be such as
+    ``wr.L2(3)``; it calls the axes axis0, axis1 and so on, as in ``wr.L1(2, on=("axis0", "axis1"))``. Missing
+    values (NaN, masked) are skipped; missing results are NaN, and whole numbers stay whole where nothing is
+    missing. They are written into ``out`` if it is given, which must have their shape and type; for whole numbers
+    and booleans, of which some may be missing, float64 will do, and for strings objects. Asking again and again for
+    large results, this saves the time that it takes to get memory for each. Under method auto the cheapest of
+    several strategies is taken, or the one named by ``strategy``. ``sweep`` is the axis along which windows are to
+    slide, by method incremental, if it is not to be the one along which they are widest. ``second`` is the other
+    argument of aggregates of two, such as the weights of "wavg".
 
     >>> sliding(np.array([4, 7, 3, 1, 8]), "max", 3)
     array([7, 7, 8, 8, 8])
@@ -71,23 +73,23 @@ def sliding(
         raise SchemaError("either a window or a shape is needed", hint="As in window=(3, 3) or shape=wr.L2(3)")
     column = _column(values)
     ndim = column.values.ndim
-    aggregate = parse_aggregate(agg) if isinstance(agg, str) else agg.of("x", "y")
+    aggregate = aggregate_of(agg).of("x", "y")
     columns = {"x": column, **_second(second, column, aggregate)}
     wraps = _each(wrap, ndim, "wrap")
     steps = [_positive(s, "a step") for s in _each(step, ndim, "step")]
-    _check_words(boundary, method)
+    _check_words(boundary, min_count, method)
     cells = column.values.shape
     counts = tuple(-(-n // s) for n, s in zip(cells, steps, strict=True))
     if out is not None:
         _check_out(out, counts, aggregate, column)
     if shape is not None:
-        _refuse_with_shape(sweep, boundary)
+        _refuse_with_shape(sweep, boundary, axis)
         request = shape_request(shape, cells, wraps, steps, min_count, method, strategy)
         return _over_shape(request, columns, aggregate, counts, out)
     check_strategy(method, strategy, NAMES)
     check_sweep(method, strategy, sweep)
     swept = None if sweep is None else _axis(sweep, ndim)
-    extents = tuple(_extents(window, anchor, wraps, ndim))
+    extents = tuple(_extents(_spread(window, axis, ndim), anchor, wraps, ndim))
     asked = _Windows(extents, tuple(steps), counts, boundary == "drop", min_count, method, strategy, swept)
     return asked.over(columns, aggregate, out)
 
@@ -123,18 +125,19 @@ class _Windows:
         return _delivered(evaluation.result(aggregate).filled(direct), out)
 
 
-def _check_words(boundary: str, method: str) -> None:
-    if boundary not in BOUNDARIES:
-        raise SchemaError("boundary must be one of " + ", ".join(BOUNDARIES), got=repr(boundary))
+def _check_words(boundary: str, min_count: int, method: str) -> None:
+    check_edges(boundary, min_count)
     if method not in METHODS:
         raise DataError("method must be one of " + ", ".join(METHODS), got=repr(method))
 
 
-def _refuse_with_shape(sweep: Any, boundary: str) -> None:
+def _refuse_with_shape(sweep: Any, boundary: str, axis: Any) -> None:
     if sweep is not None:
         raise SchemaError("shapes are not swept along one axis", got=f"sweep={sweep!r}")
     if boundary != "clip":
         raise SchemaError("shapes are clipped at the border", got=f"boundary={boundary!r}")
+    if axis is not None:
+        raise SchemaError("a shape names its own axes", got=f"axis={axis!r}", hint='As in wr.L1(2, on=("axis0",))')
 
 
 def _over_shape(
@@ -231,18 +234,33 @@ def _type_with_missing(kind: np.dtype[Any]) -> np.dtype[Any]:
 
 
 def _each(value: Any, ndim: int, what: str) -> list[Any]:
-    if isinstance(value, (str, bool, int, np.integer)):
+    if isinstance(value, (str, bool, int, np.integer, Extent)):
         return [value] * ndim
+    if not isinstance(value, (Sequence, np.ndarray)):
+        raise SchemaError(f"{what} needs one entry for each of {ndim} axes", got=repr(value))
     listed = list(value)
     if len(listed) != ndim:
         raise SchemaError(f"{what} needs one entry for each of {ndim} axes", got=len(listed))
     return listed
 
 
-def _axis(value: Any, ndim: int) -> int:
+def _axis(value: Any, ndim: int, what: str = "sweep") -> int:
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or not -ndim <= value < ndim:
-        raise SchemaError(f"sweep is an axis, from 0 to {ndim - 1}", got=repr(value))
+        raise SchemaError(f"{what} is an axis, from 0 to {ndim - 1}", got=repr(value))
     return int(value) % ndim
+
+
+def _spread(window: Any, axis: Any, ndim: int) -> Any:
+    """The window with an entry for every axis: along those that ``axis`` does not name it is the cell alone."""
+    if axis is None:
+        return window
+    axes = [_axis(one, ndim, "axis") for one in (axis if isinstance(axis, Sequence) else (axis,))]
+    if len(set(axes)) < len(axes):
+        raise SchemaError("an axis is named twice", got=repr(axis))
+    alone: list[Any] = [1] * ndim
+    for one, width in zip(axes, _each(window, len(axes), "window"), strict=True):
+        alone[one] = width
+    return alone
 
 
 def _positive(value: Any, what: str) -> int:
@@ -252,8 +270,9 @@ def _positive(value: Any, what: str) -> int:
 
 
 def _extents(window: Any, anchor: Any, wraps: list[bool], ndim: int) -> list[Extent]:
-    if isinstance(window, (int, np.integer)) and ndim > 1:
-        raise SchemaError(f"the window needs a width for each of {ndim} axes", got=window, hint=f"As in {(3,) * ndim}")
+    if isinstance(window, (int, np.integer, Extent)) and ndim > 1:
+        hint = f"As in {(3,) * ndim}, or along one of them: window=3, axis=0"
+        raise SchemaError(f"the window needs a width for each of {ndim} axes", got=window, hint=hint)
     each = zip(_each(window, ndim, "window"), _each(anchor, ndim, "anchor"), wraps, strict=True)
     return [_extent(width, name, wraps_here) for width, name, wraps_here in each]
 

@@ -75,6 +75,9 @@ class Engine:
     ) -> None:
         if engine not in ENGINES:
             raise DataError("engine must be one of " + ", ".join(ENGINES), got=repr(engine))
+        if session is not None and not type(session).__module__.startswith("pyspark."):
+            hint = "As in spark=SparkSession.builder.getOrCreate()"
+            raise DataError("spark must be a SparkSession", got=repr(session), hint=hint)
         self.name = engine
         self.workers = workers or len(os.sched_getaffinity(0))
         self.memory = memory or default_memory()

@@ -103,11 +103,37 @@ class Assembler:
         elif source is None:
             source, items = _named_array(items, place), ()
         plan = self.filtered(source, found.get(WHERE))
-        plan = self._computed(plan, items, found.get(GROUPING))
-        if HAVING in found:
-            condition = self.without_aggregates(found[HAVING].value, "having")
-            plan = Filter(plan, _replaced(condition, _parts_in(condition, plan)))
+        plan = self._chosen(plan, items, found.get(GROUPING), found.get(HAVING))
         return Asked(self._ordered(plan, found.get(ORDER), found.get(LIMIT)), found.get(INTO))
+
+    def _chosen(self, plan: Plan, items: Sequence[Item], grouping: Clause | None, having: Clause | None) -> Plan:
+        """The results, those for which having is true; aggregates that it alone names are computed and left out."""
+        computed = self._computed(plan, items, grouping)
+        if having is None:
+            return computed
+        if not _grouping_of(computed):
+            self.without_aggregates(having.value, having.word)
+        known = self._known(having.value, computed)
+        missing = [call for call in self._aggregates(having.value) if id(call) not in known]
+        if not missing:
+            return Filter(computed, _replaced(having.value, known))
+        wider = self._computed(plan, (*items, *(Item(call, None, self._place_of(call)) for call in missing)), grouping)
+        chosen = Filter(wider, _replaced(having.value, self._known(having.value, wider)))
+        return Project(chosen, tuple(Output(name, Column(name)) for name in _shown(computed)))
+
+    def _known(self, node: Node, plan: Plan) -> dict[int, Column]:
+        """The parts of an expression that are columns of the results: groups, and aggregates that are shown."""
+        shown = _shown(plan)
+        known = _parts_in(node, plan)
+        for call in self._aggregates(node):
+            alike = self._alike(call, plan)
+            known |= {id(call): Column(name) for name, column in shown.items() if column in alike}
+        return known
+
+    def _alike(self, call: Call, plan: Plan) -> list[str]:
+        """The names under which a query computes an aggregate."""
+        wanted = self._measure(call, "m", Names(()), self._place_of(call))
+        return [one.name for one in _grouping_of(plan) if replace(one, name="m") == wanted]
 
     def _ordered(self, plan: Plan, order: Clause | None, limit: Clause | None) -> Plan:
         if order is None and limit is None:
@@ -118,11 +144,9 @@ class Assembler:
 
     def _key(self, key: OrderKey, plan: Plan, place: int) -> OrderKey:
         """A key in terms of the results: what is aggregated or grouped by has a column there."""
-        grouped = _grouping_of(plan)
         known = _parts_in(key.expression, plan)
         for call in self._aggregates(key.expression):
-            wanted = self._measure(call, "m", Names(()), self._place_of(call))
-            found = [one.name for one in grouped if replace(one, name="m") == wanted]
+            found = self._alike(call, plan)
             if not found:
                 hint = f"As in select {call} as m … order by m"
                 raise MisplacedError("what is ordered by must be selected", self._place_of(call), got=call, hint=hint)
@@ -283,6 +307,19 @@ def _grouping_of(plan: Plan) -> tuple[Measure, ...]:
     while isinstance(plan, (Filter, Project)):
         plan = plan.source
     return plan.aggregates if isinstance(plan, (Windowed, Regrid, Neighbours, GroupBy)) else ()
+
+
+def _shown(plan: Plan) -> dict[str, str | None]:
+    """The columns that a query gives, each with the aggregate that it is, if it is one and nothing else."""
+    if isinstance(plan, Filter):
+        return _shown(plan.source)
+    if not isinstance(plan, Project):
+        return {one.name: one.name for one in _grouping_of(plan)}
+    below = _shown(plan.source)
+    return {
+        output.name: below.get(output.expression.name) if isinstance(output.expression, Column) else None
+        for output in plan.columns
+    }
 
 
 def _parts_in(node: Node, plan: Plan) -> dict[int, Column]:

@@ -213,6 +213,11 @@ class Axis:
             return int(self.cells(np.array([int(bound)], np.int64).view("datetime64[us]"))[0])
         return int(self.cells(np.array([float(bound)]))[0])
 
+    def __str__(self) -> str:
+        size = f"{float(self.step) / 1e6:.9g} seconds" if self.kind == "datetime" else f"{float(self.step):.9g}"
+        top = "*" if self.high is None else self._text(self.high)
+        return f"{self.name} from {self._text(self.low)} to {top} in cells of {size}"
+
     def _text(self, bound: Fraction) -> str:
         return str(np.datetime64(int(bound), "us")) if self.kind == "datetime" else f"{float(bound):g}"
 

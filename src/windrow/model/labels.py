@@ -40,13 +40,15 @@ class Labels:
 
     @classmethod
     def of(cls, values: Any, attributes: Mapping[str, object] | None = None, kind: LabelKind | None = None) -> Labels:
-        """Labels from a sequence, an ndarray, a pandas Index or an xarray coordinate.
+        """Labels from a sequence, an ndarray, a pandas Index or an xarray coordinate, whose attributes are kept.
 
         Text stays text unless another ``kind`` is asked for. Times finer than a microsecond are rounded to it.
         """
         if isinstance(values, Labels):
             attributes = values.attributes if attributes is None else attributes
             values = values.values
+        if attributes is None:
+            attributes = getattr(values, "attrs", None)
         return cls(normalised(values, kind), {str(name): str(value) for name, value in (attributes or {}).items()})
 
     def __reduce__(self) -> tuple[Any, ...]:

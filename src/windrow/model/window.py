@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
-from typing import SupportsIndex, overload
+from typing import Any, SupportsIndex, overload
 
 from windrow.errors import SchemaError, UnknownNameError, nearest
 from windrow.model.box import Box
@@ -128,6 +128,15 @@ def between(start: SupportsIndex, stop: SupportsIndex) -> Extent:
     return Extent(whole_number(start, "an offset"), whole_number(stop, "an offset"))
 
 
+def check_boundary(boundary: str) -> None:
+    """Refuse what windows cannot do at the borders of an array."""
+    if boundary == "wrap":
+        hint = "As in lon=wr.centred(3).wrap(), in text lon centred 3 wrap, in sliding wrap=True"
+        raise SchemaError("going round is a matter of single dimensions", got="boundary='wrap'", hint=hint)
+    if boundary not in BOUNDARIES:
+        raise SchemaError("unknown boundary of a window", got=repr(boundary), hint=nearest(str(boundary), BOUNDARIES))
+
+
 @dataclass(frozen=True)
 class Window:
     """An extent and a step for each dimension of an array, and what happens where little is present.
@@ -145,9 +154,7 @@ class Window:
     def __post_init__(self) -> None:
         if not len(self.dimensions) == len(self.extents) == len(self.step):
             raise SchemaError("a window needs an extent and a step for each dimension", got=", ".join(self.dimensions))
-        if self.boundary not in BOUNDARIES:
-            hint = nearest(str(self.boundary), BOUNDARIES)
-            raise SchemaError("unknown boundary of a window", got=repr(self.boundary), hint=hint)
+        check_boundary(self.boundary)
         for name, step in zip(self.dimensions, self.step, strict=True):
             if whole_number(step, "a step") < 1:
                 raise SchemaError(f"the step along {name} must be at least 1", got=step)
@@ -158,13 +165,13 @@ class Window:
     def of(
         cls,
         schema: Schema,
-        extents: Mapping[str, SupportsIndex | str | AnyExtent],
+        extents: Mapping[str, SupportsIndex | str | tuple[int, int] | AnyExtent],
         *,
         step: SupportsIndex | Sequence[SupportsIndex] | Mapping[str, SupportsIndex] = 1,
         boundary: str = "clip",
         min_count: int = 0,
     ) -> Window:
-        """The window on an array; bare numbers are corner windows, dimensions not named have width 1.
+        """The window on an array; bare numbers are corner windows, pairs offsets, dimensions not named have width 1.
 
         A numbering dimension that is not named is taken whole: two detections in one cell are neighbours. A single
         ``step`` counts for every dimension that ``extents`` names, a sequence for them in that order.
@@ -219,13 +226,11 @@ def regrid(schema: Schema, sizes: Mapping[str, SupportsIndex], *, boundary: str 
     return Window.of(schema, blocks, step=blocks, boundary=boundary, min_count=min_count)
 
 
-def _extent(name: str, extent: SupportsIndex | str | AnyExtent) -> AnyExtent:
+def _extent(name: str, extent: Any) -> AnyExtent:
     if isinstance(extent, Extent | LabelExtent):
         return extent
-    if isinstance(extent, str):
-        return corner(extent)
     try:
-        return corner(extent)
+        return between(*extent) if isinstance(extent, tuple) and len(extent) == 2 else corner(extent)
     except SchemaError as error:
         raise SchemaError(f"{error.what} along {name}", got=error.got, hint=error.hint) from None
 

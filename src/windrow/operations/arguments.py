@@ -21,6 +21,7 @@ from windrow.model.schema import Dimension, Schema
 from windrow.model.source import Blocks, GridSource
 from windrow.operations.dense.placed import arranged
 from windrow.operations.dense.sources import memory_source, unnamed_values
+from windrow.operations.tables import as_table
 from windrow.storage.working import WorkingArray
 
 if TYPE_CHECKING:
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
     from windrow.formats.registry import TableOptions, TableSource
 
 
+At = Sequence[int] | Mapping[str, int] | None
+"""The first cell of a write as users state it: in the order of dimensions, or by their names."""
 Start = tuple[int | None, ...]
 """The first cell of a write along each dimension; None where its labels say where it goes."""
 
@@ -42,7 +45,7 @@ class Region:
     labels: Mapping[str, Labels]
 
 
-def region_of(values: Any, working: WorkingArray, at: Sequence[int] | None, labels: Mapping[str, Any]) -> Region:
+def region_of(values: Any, working: WorkingArray, at: At, labels: Mapping[str, Any]) -> Region:
     """A user's values for ``write``."""
     schema = working.schema
     for name in labels:
@@ -72,11 +75,13 @@ def _as_labels(name: str, values: Any) -> Labels:
     return values if isinstance(values, Labels) else Labels.of(values)
 
 
-def _start(at: Sequence[int] | None, schema: Schema) -> Start:
+def _start(at: At, schema: Schema) -> Start:
     if at is None:
         return (None,) * schema.ndim
     if isinstance(at, (int, np.integer)):
         at = (int(at),)
+    if isinstance(at, Mapping) and set(at) == set(schema.dimension_names):
+        at = tuple(at[name] for name in schema.dimension_names)
     if not isinstance(at, Sequence | np.ndarray) or len(at) != schema.ndim or not all(map(_is_cell, at)):
         raise DataError(
             f"at= needs {schema.ndim} integers, one per dimension",
@@ -122,9 +127,7 @@ def _is_grid_source(values: Any) -> bool:
     return hasattr(values, "read") and isinstance(getattr(values, "schema", None), Schema)
 
 
-def _from_source(
-    source: GridSource, working: WorkingArray, at: Sequence[int] | None, given: Mapping[str, Labels]
-) -> Region:
+def _from_source(source: GridSource, working: WorkingArray, at: At, given: Mapping[str, Labels]) -> Region:
     """A file or a result. What it has no labels for goes where its cells are counted, or is all there is."""
     schema = working.schema
     source = arranged(source, schema.dimension_names, "what is written")
@@ -139,7 +142,7 @@ def _from_source(
 
 
 def _from_xarray(
-    values: xr.Dataset | xr.DataArray, working: WorkingArray, at: Sequence[int] | None, given: Mapping[str, Labels]
+    values: xr.Dataset | xr.DataArray, working: WorkingArray, at: At, given: Mapping[str, Labels]
 ) -> Region:
     schema = working.schema
     dataset = _as_dataset(values, schema)
@@ -272,54 +275,6 @@ def _for_spark(table: pa.Table) -> pa.Table:
         if kind != field.type:
             table = table.set_column(index, field.name, table.column(index).cast(kind))
     return table
-
-
-def as_table(values: Any) -> pa.Table:
-    """Arrow, pandas, polars, dicts and lists of rows as an Arrow table."""
-    table = _tabled(values)
-    twice = sorted({name for name in table.column_names if table.column_names.count(name) > 1})
-    if twice:
-        raise DataError("a column of the cells occurs twice", got=", ".join(twice), hint="Leave one of them out")
-    for index, field in enumerate(table.schema):
-        # Polars hands over views, which Arrow itself can neither take nor sort.
-        if field.type in _VIEWS:
-            table = table.set_column(index, field.name, table.column(index).cast(_VIEWS[field.type]))
-    return table
-
-
-_VIEWS = {pa.string_view(): pa.string(), pa.binary_view(): pa.binary()}
-
-
-_TABLES = "Give Arrow, pandas, polars, a dict of columns, a list of dicts, a Spark DataFrame or a file name"
-
-
-def _tabled(values: Any) -> pa.Table:
-    if isinstance(values, pa.Table):
-        return values
-    try:
-        if isinstance(values, pa.RecordBatch):
-            return pa.Table.from_batches([values])
-        if isinstance(values, Mapping):
-            return pa.table({name: _column(column) for name, column in values.items()})
-        if type(values).__module__.split(".")[0] == "pandas":
-            return pa.Table.from_pandas(values, preserve_index=False)
-        if hasattr(values, "__arrow_c_stream__"):
-            return pa.table(values)
-        if isinstance(values, Sequence) and not isinstance(values, (str, bytes)):
-            return pa.Table.from_pylist(list(values))
-    except (pa.ArrowException, TypeError, ValueError, OverflowError, AttributeError) as error:
-        raise DataError("the cells cannot be read as a table", got=error, hint=_TABLES) from None
-    raise DataError(
-        "cells must be a table",
-        got=type(values).__name__,
-        hint=_TABLES,
-    )
-
-
-def _column(values: Any) -> pa.Array:
-    if isinstance(values, np.ndarray) and values.dtype.kind == "T":
-        return pa.array(values.tolist(), pa.string())
-    return values if isinstance(values, (pa.Array, pa.ChunkedArray)) else pa.array(values)
 
 
 def is_spark_frame(values: Any) -> bool:

@@ -117,3 +117,31 @@ def dense_frame(executor: SparkExecutor, snapshot: DenseSnapshot, box: Box) -> D
     """Each task reads a block from the store and hands its cells to Spark."""
     blocks = snapshot.growing_schema.grid.blocks(box, BLOCK_CELLS) if not box.is_empty else []
     return executor.frame(block_rows, [BlockRows(snapshot, block) for block in blocks], frame_fields(snapshot.schema))
+
+
+@dataclass(frozen=True)
+class PartRows:
+    """A task: the live cells of one part as rows."""
+
+    snapshot: SparseSnapshot
+    part: Part
+
+
+def part_rows(task: PartRows) -> Iterator[pa.RecordBatch]:
+    fields = frame_fields(task.snapshot.schema)
+    for table in task.snapshot.reader.batches(task.part, None, task.snapshot.columns()):
+        yield from table.select(fields.names).cast(fields).to_batches(ROWS_PER_BATCH)
+
+
+def row_tasks(snapshot: DenseSnapshot | SparseSnapshot) -> list[BlockRows | PartRows]:
+    """What workers that have no executor's help do to give all cells of an array as rows."""
+    if isinstance(snapshot, SparseSnapshot):
+        return [PartRows(snapshot, part) for part in snapshot.touching(None)]
+    box = snapshot.box
+    blocks = snapshot.growing_schema.grid.blocks(box, BLOCK_CELLS) if not box.is_empty else []
+    return [BlockRows(snapshot, block) for block in blocks]
+
+
+def task_rows(task: BlockRows | PartRows) -> Iterator[pa.RecordBatch]:
+    """The rows of one task, in the columns of ``frame_fields``."""
+    return part_rows(task) if isinstance(task, PartRows) else block_rows(task)

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 
 from windrow.aggregates.definition import Definition
 from windrow.aggregates.registry import canonical, definition, is_built_in
-from windrow.errors import DataError, SchemaError, nearest
+from windrow.errors import DataError, SchemaError
 from windrow.expressions.nodes import Column, Literal, Node
 from windrow.expressions.written import Value
 from windrow.model.halo import whole_number
 from windrow.model.schema import Schema, check_name
-from windrow.model.window import ANY, BOUNDARIES, AnyExtent, Window
+from windrow.model.window import ANY, AnyExtent, Window, check_boundary
 from windrow.model.window import regrid as regrid_window
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ class WindowSpec:
 
     def __post_init__(self) -> None:
         _check_names([axis.name for axis in self.axes], "a window")
-        _check_edges(self.boundary, self.min_count)
+        check_edges(self.boundary, self.min_count)
 
     @classmethod
     def of(cls, window: Window, schema: Schema | None = None) -> WindowSpec:
@@ -88,7 +88,7 @@ class RegridSpec:
 
     def __post_init__(self) -> None:
         _check_names([block.name for block in self.blocks], "a regrid")
-        _check_edges(self.boundary, self.min_count)
+        check_edges(self.boundary, self.min_count)
 
     def bind(self, schema: Schema) -> Window:
         """The corner window, with steps as long as itself, on an array of that schema."""
@@ -229,9 +229,9 @@ def _check_names(names: list[str | None], what: str) -> None:
         raise SchemaError(f"{what} names a dimension twice", got=repr(twice[0]))
 
 
-def _check_edges(boundary: str, min_count: int) -> None:
-    if boundary not in BOUNDARIES:
-        raise SchemaError("unknown boundary of a window", got=repr(boundary), hint=nearest(str(boundary), BOUNDARIES))
+def check_edges(boundary: str, min_count: int) -> None:
+    """Refuse what windows cannot do at borders, and counts below 0."""
+    check_boundary(boundary)
     if whole_number(min_count, "min count") < 0:
         raise SchemaError("min count must not be negative", got=min_count)
 

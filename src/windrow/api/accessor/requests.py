@@ -22,7 +22,7 @@ from windrow.model.labels import Labels
 from windrow.model.schema import Attribute, Dimension, Schema
 from windrow.model.shape import Shape
 from windrow.model.types import data_type_of
-from windrow.model.window import Extent, LabelExtent, Window
+from windrow.model.window import Extent, LabelExtent, Window, corner
 from windrow.operations.query.held import HeldGrid
 from windrow.operations.query.shapes import ShapeSource
 from windrow.operations.query.windows import WindowSource
@@ -200,6 +200,14 @@ def window_request(
         raise DataError("method must be one of " + ", ".join(METHODS), got=repr(method))
     check_strategy(method, strategy, NAMES)
     return WindowRequest(dict(extents), step, boundary, min_count, method, strategy)
+
+
+def regrid_request(sizes: Mapping[str, int], boundary: str, min_count: int) -> WindowRequest:
+    if not sizes:
+        raise SchemaError("the regrid has no dimension", hint="As in .regrid(lat=2, lon=2)")
+    return window_request(
+        {name: corner(size) for name, size in sizes.items()}, dict(sizes), boundary, min_count, "auto", "auto"
+    )
 
 
 def neighbour_request(shape: object, step: Any, min_count: int, method: str, strategy: str) -> NeighbourRequest:

@@ -16,7 +16,7 @@ from windrow.aggregates.aggregate import Aggregate
 from windrow.aggregates.definition import Definition
 from windrow.aggregates.registry import DEFINITIONS
 from windrow.api.accessor.groups import group_request
-from windrow.api.accessor.requests import Aggregates, Request, neighbour_request, window_request
+from windrow.api.accessor.requests import Aggregates, Request, neighbour_request, regrid_request, window_request
 from windrow.errors import DataError, UnknownNameError, nearest
 from windrow.expressions.evaluate import evaluate
 from windrow.language.expression import parse_expression
@@ -194,6 +194,10 @@ class _Accessor(ABC, Generic[Asked]):
     ) -> Asked:
         """A window around every cell; each dimension's anchor must be given, as in ``time=wr.trailing(30)``."""
         return self._ask(window_request(extents, step, boundary, min_count, method, strategy))
+
+    def regrid(self, *, boundary: str = "clip", min_count: int = 0, **sizes: int) -> Asked:
+        """Blocks side by side, as in ``regrid(lat=2, lon=2)``; each has the coordinate of its first cell."""
+        return self._ask(regrid_request(sizes, boundary, min_count))
 
     def neighbours(
         self, shape: Shape, *, step: Any = 1, min_count: int = 0, method: str = "auto", strategy: str = "auto"
