@@ -12,7 +12,7 @@ import join_problems
 from join_oracle import Measure, Shape
 from join_problems import EXPRESSIONS, MEASURES, Expression
 
-from .oracle import Around, Chosen, Coupled, Grouped, Operated, Scan, Step, Taken, Windowed
+from .oracle import Around, Chosen, Coupled, Grouped, Later, Operated, Scan, Step, Taken, Windowed
 from .plugins import OWN
 
 SPARSE = ("S", "T")
@@ -179,6 +179,8 @@ def stands(name: str, step: Step, below: Sequence[Below]) -> Below | None:
             columns = ["m"] if source.name in DIMENSIONS else [known[source.name].column]
     elif isinstance(step, Operated):
         columns = ["total"]
+    elif isinstance(step, Later):
+        columns = ["m"]
     else:
         columns = [one.name for one in getattr(step, "taken", ())]
     whole = [column for column in columns if column in WHOLE]
@@ -195,6 +197,8 @@ def _dimensions(step: Step, known: Mapping[str, Below]) -> tuple[str, ...]:
         return every_dimension(step.name) if step.name in DIMENSIONS else known[step.name].dimensions
     if isinstance(step, Operated):
         return DIMENSIONS[DENSE]
+    if isinstance(step, Later):
+        return DIMENSIONS[step.array]
     if isinstance(step, (Grouped, Coupled)):
         return step.by
     assert isinstance(step, (Chosen, Windowed, Around))
@@ -209,8 +213,8 @@ def kinds_of_aggregates(step: Step) -> set[str]:
 
 
 UNPATCHED = {
-    "percentile", "quantile_disc", "quantile_cont", "quantile_index", "median", "mode", "count_distinct", "skew",
-    "kurtosis", "views_spread", "views_middle",
+    "percentile", "quantile_disc", "quantile_cont", "quantile_index", "median", "mode", "count_distinct",
+    "views_spread", "views_middle",
 }  # fmt: skip
 """Aggregates of which one value that leaves may make all others be looked at again."""
 

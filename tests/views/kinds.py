@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 from join_oracle import Between, Nearest, Norm, Place, Shape, Sided, Sky
@@ -22,7 +22,21 @@ from .definitions import (
     Maker,
     every_dimension,
 )
-from .oracle import Around, Chosen, Column, Coupled, Grouped, Operated, Partnered, Said, Scan, Step, Taken, Windowed
+from .oracle import (
+    Around,
+    Chosen,
+    Column,
+    Coupled,
+    Grouped,
+    Later,
+    Operated,
+    Partnered,
+    Said,
+    Scan,
+    Step,
+    Taken,
+    Windowed,
+)
 
 Make = Callable[[Maker], Step]
 BREAKING = 100
@@ -331,6 +345,26 @@ def _on_an_operator(make: Maker) -> Step:
     return Grouped(made, ("t",) if kind == "group" else (), taken)
 
 
+def _later(make: Maker) -> Step:
+    """What comes after some cell of an array that grows, or after some label, which may move."""
+    array = make.one_of((DENSE, DENSE, GROWING))
+    first: Any = int(make.one_of([2, 3, 5]))
+    last: Any = make.one_of([None, None, first + 2])
+    if array == DENSE and make.random.random() < 0.7:
+        first = datetime(2012, 1, int(make.one_of([2, 4, 9])))
+        last = None if last is None else first + timedelta(int(make.one_of([0, 3, 6])))
+    later = Later(array, first, last)
+    kind = make.one_of(["cells", "window", "regrid", "neighbours", "group", "total"])
+    taken = make.taken(array, kind == "neighbours")
+    if kind == "window":
+        return make.window(later, DIMENSIONS[array], taken, False)
+    if kind == "regrid":
+        return Windowed.regrid(later, dict.fromkeys(DIMENSIONS[array], 2), taken)
+    if kind == "neighbours":
+        return Around(later, Shape((Norm("Linf", 1),)), "Linf(1)", taken)
+    return later if kind == "cells" else Grouped(later, DIMENSIONS[array][:1] if kind == "group" else (), taken)
+
+
 def _fragile(make: Maker) -> Step:
     """A value that cannot be computed of cells that break it, which one change brings and takes away."""
     array = make.one_of(SPARSE)
@@ -370,6 +404,7 @@ KINDS: dict[str, Make] = {
     "sky nearest": _sky_nearest,
     "operator": _operator,
     "on an operator": _on_an_operator,
+    "later": _later,
     "fragile": _fragile,
     "pairs": _pairs,
     "chain": _chain,

@@ -164,6 +164,49 @@ class Chosen:
 
 
 @dataclass(frozen=True)
+class Later:
+    """The cells from some place along a growing dimension on, or from some label on, up to another or to the end."""
+
+    array: str
+    first: Any
+    last: Any = None
+    """Numbers of cells, or days."""
+
+    def text(self) -> str:
+        name = "cell(t)" if self.array == "D" and isinstance(self.first, int) else "t"
+        said = [f"{name} >= {_said(self.first)}"] + ([] if self.last is None else [f"{name} <= {_said(self.last)}"])
+        return f"select * from {self.array} where {' and '.join(said)}"
+
+    def of(self, arrays: Arrays) -> Answer:
+        held = arrays[self.array]
+        axis = held.dimensions[0]
+        places = [
+            at for at in range(axis.lo, axis.hi + 1) if self._holds(at if axis.labels is None else self._of(axis, at))
+        ]
+        lo = places[0] if places else axis.hi + 1
+        if isinstance(self.first, int):
+            lo = max(self.first, axis.lo)
+        labels = None if axis.labels is None else {at: axis.labels[at] for at in places}
+        axis = replace(axis, lo=lo, hi=places[-1] if places else lo - 1, labels=labels)
+        cells = {cell: row for cell, row in held.cells.items() if cell[0] in places}
+        return Answer(Held((axis, *held.dimensions[1:]), cells))
+
+    def _of(self, axis: Dimension, at: int) -> Any:
+        assert axis.labels is not None
+        return at if isinstance(self.first, int) else axis.labels[at]
+
+    def _holds(self, place: Any) -> bool:
+        return bool(place >= self.first and (self.last is None or place <= self.last))
+
+    def bases(self) -> frozenset[str]:
+        return frozenset({self.array})
+
+
+def _said(end: Any) -> str:
+    return str(end) if isinstance(end, int) else f"'{end:%Y-%m-%d}'"
+
+
+@dataclass(frozen=True)
 class Windowed:
     """Windows and regrids: at every cell that is there, or every so many; a block is there if it holds a cell."""
 

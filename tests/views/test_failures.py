@@ -186,7 +186,8 @@ def test_a_baseline_that_is_gone_is_not_fresh(watched: Watched) -> None:
         assert view.read().num_rows == 1
     view.refresh()
     assert not view.stale
-    assert view.history().to_pylist()[-1]["way"] == "rebuilt"
+    last = view.history().to_pylist()[-1]
+    assert (last["way"], last["why"]) == ("rebuilt", "the version of A that it holds for was given up")
     watched.check()
     assert len(watched.cells("V")) == 5
 

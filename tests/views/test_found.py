@@ -133,6 +133,23 @@ def test_a_view_of_a_grand_total_looks_like_its_query_in_text_too(watched: Watch
     assert watched.cells("W") == {(): 35}
 
 
+@pytest.mark.parametrize("sparse", [True, False], ids=["sparse", "dense"])
+def test_a_view_of_a_grand_total_lies_nowhere_in_batches_and_in_changes(watched: Watched, sparse: bool) -> None:
+    array = watched.database.create("A", "<v: int64> [i=1:9:4]", sparse=sparse)
+    array.insert({"i": [1, 2], "v": [10, 20]})
+    watched.view("T", "select sum(v) as s from A")
+    with watched.database.batch() as batch:
+        batch.insert("A", {"i": [3], "v": [5]})
+        inside = batch.array("T").read()
+        assert (inside.to_pylist() if sparse else inside["s"].item()) == ([{"s": 35}] if sparse else 35)
+    watched.check()
+    rows = [{"change": "left", "s": 30}, {"change": "came", "s": 35}]
+    assert watched.database.view("T").changes(1, 2).to_pylist() == rows
+    assert watched.database.query("changes(T, 1, 2)").compute().to_pylist() == rows
+    asked = "select sum(s) as t from changes(T, 1, 2) where change = 'came'"
+    assert watched.database.query(asked).compute().to_pylist() == [{"t": 35}]
+
+
 def test_a_view_of_a_grand_total_cannot_be_joined(watched: Watched) -> None:
     array = watched.database.create("A", "<v: int64> [i=1:9:4]", sparse=True)
     array.insert({"i": [1, 2], "v": [10, 20]})

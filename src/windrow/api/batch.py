@@ -191,10 +191,12 @@ class Batch:
     def array(self, name: str) -> Array:
         """An array as the batch has left it so far."""
         from windrow.api.array import Array
+        from windrow.api.views import View
 
-        if self._known(name) is None:
-            self.database.catalog.array(name)
-        return Array(self.database, name, batch=self)
+        known = self._known(name)
+        record = self.database.catalog.array(name) if known is None else known.record
+        kind = View if _is_view(record, self.database.catalog.views()) else Array
+        return kind(self.database, name, batch=self)
 
     def query(self, text: str) -> Any:
         """A select or aggr, as a lazy query that sees what the batch has changed so far."""

@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from windrow.plan.bound import BoundScan
 
 
+ASKED = "a full refresh was asked for"
+
+
 @dataclass(frozen=True)
 class Check:
     """A view compared with its definition: ``differences`` has the cells it should not have, and those it lacks."""
@@ -60,9 +63,9 @@ def refresh(database: Database, name: str, full: bool) -> Report:
             raise UnknownNameError("no such view", got=repr(name))
         behind = _behind(views[name], views)
         for view in behind:
-            _bring(batch, view, full and view.name == name)
+            _bring(batch, view, ASKED if full and view.name == name else "")
         if full and views[name] not in behind:
-            _bring(batch, views[name], full=True)
+            _bring(batch, views[name], ASKED)
     assert batch.report is not None
     return batch.report
 
@@ -76,7 +79,7 @@ def _behind(view: KnownView, views: dict[str, KnownView]) -> list[KnownView]:
     return found if view.is_fresh and not found else [*found, view]
 
 
-def _bring(batch: Batch, view: KnownView, full: bool) -> None:
+def _bring(batch: Batch, view: KnownView, anew: str) -> None:
     transaction, maintenance = batch.opened()
     moments = {}
     for base, held in view.held.items():
@@ -88,8 +91,8 @@ def _bring(batch: Batch, view: KnownView, full: bool) -> None:
         try:
             moments[base] = (_scan(batch, base, held), now)
         except UnknownNameError:  # the version that it holds for was given up
-            moments[base], full = (now, now), True
-    brought = maintenance.bring(view, moments, full)
+            moments[base], anew = (now, now), anew or f"the version of {base} that it holds for was given up"
+    brought = maintenance.bring(view, moments, anew)
     transaction.maintained.discard(view.name)
     transaction.view_changes[view.name] = fresh(view, brought)
 

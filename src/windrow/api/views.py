@@ -107,7 +107,15 @@ class View(Array):
 
     def read(self, attributes: Iterable[str] | None = None, /, **selection: object) -> xr.Dataset | pa.Table:
         """As Array.read; one result over all cells lies nowhere, as that of its query does."""
-        found = super().read(attributes, **selection)
+        return self._placed(super().read(attributes, **selection))
+
+    def changes(self, before: int, after: int | None = None) -> pa.Table:
+        """As Array.changes."""
+        found: pa.Table = self._placed(super().changes(before, after))
+        return found
+
+    def _placed(self, found: Any) -> Any:
+        """What was read, as it lies: without a dimension if it is one result over all cells."""
         if not self._known_view().scalar:
             return found
         name = self.schema.dimension_names[0]

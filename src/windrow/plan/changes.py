@@ -36,6 +36,7 @@ def bind_changes(plan: Changes, before: BoundScan, after: BoundScan, changed: Ch
         box=before.box | after.box,
         labels=_shared_labels(before, after),
         gridding=after.gridding,
+        scalar=after.scalar,
         before=before,
         after=after,
         read=lambda: changed(plan),

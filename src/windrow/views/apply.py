@@ -25,6 +25,7 @@ from windrow.operations.sparse.rewrite import delete
 from windrow.plan.bound import Bound, BoundHeld
 from windrow.plan.steps import selected
 from windrow.storage.cells import cell_fields
+from windrow.storage.dense.store import DenseStore
 from windrow.storage.working import WorkingArray
 from windrow.views.changes import CellChange, bounding_box, net_tables, same_blocks
 from windrow.views.evaluate import evaluate_cells, outside, restrict
@@ -168,6 +169,21 @@ def rebuild_unlike(engine: Engine, working: WorkingArray, bound: Bound) -> Appli
     nothing = cell_fields(bound.schema).empty_table()
     cells = nothing if bound.box.is_empty else compute_cells_in(engine, source, bound.box)
     return replace_cells(engine, working, [working.schema.box(working.hi) | bound.box], cells)
+
+
+def move(engine: Engine, working: WorkingArray, schema: Schema, bound: Bound) -> None:
+    """Let a view begin and end elsewhere: nothing of it stays, and all results are to be written anew."""
+    working.note("rebuild")
+    if working.record.sparse:
+        delete(engine, working, None)
+        working.schema = schema
+        working.hi = tuple(d.lo - 1 if d.hi is None else d.hi for d in schema.dimensions)
+        return
+    store, nowhere = DenseStore(working.path), tuple(lo - 1 for lo in schema.lo)
+    store.rechunk(schema, nowhere, working.record.metadata)
+    working.schema, working.hi, working.pointer = schema, nowhere, store.head()
+    working.replaces_all_chunks, working.written_chunks = True, []
+    follow(working, bound.box.hi, dict(bound.labels))
 
 
 def follow_query(working: WorkingArray, bound: Bound) -> None:

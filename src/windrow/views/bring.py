@@ -18,6 +18,7 @@ from windrow.storage.transaction import Transaction
 from windrow.views.apply import (
     Applied,
     follow_query,
+    move,
     put_results,
     rebuild,
     rebuild_unlike,
@@ -29,6 +30,7 @@ from windrow.views.cost import Choice, choose
 from windrow.views.estimate import estimate_touched
 from windrow.views.history import Entry
 from windrow.views.known import KnownView, pinned_scans
+from windrow.views.making import fits, view_schema
 from windrow.views.placed.choice import PlacedView
 from windrow.views.placed.measured import Placement
 from windrow.views.placed.patch import patch_placed
@@ -68,9 +70,9 @@ def bring(
     view: KnownView,
     moments: Moments,
     changes: Mapping[str, Change],
-    full: bool = False,
+    anew: str = "",
 ) -> Brought:
-    """Bring a view up to date with what happened to its bases."""
+    """Bring a view up to date with what happened to its bases, or compute it ``anew`` for a reason."""
     clock = Clock()
     transaction.maintained.add(view.name)
     working = transaction.working(view.name)
@@ -78,8 +80,12 @@ def bring(
         pinned = pinned_scans(transaction.warehouse, view.definition)
         after = view.definition.bind({name: now for name, (_, now) in moments.items()}, pinned)
         happened, changes = changes, without_unused(changes, after)
-        plan = Plan(Choice(True, "a full refresh was asked for"), mends=True)
-        if not full:
+        plan = Plan(Choice(True, anew), mends=True)
+        moves = not fits(working.schema, working.hi, after)
+        if moves:
+            move(engine, working, view_schema(after, view.settings.chunks), after)
+            plan = Plan(Choice(True, "its results lie elsewhere now"), mends=True)
+        elif not anew:
             stored = sum(part.cells for part in working.parts.values())
             plan = _plan(view, moments, changes, Query(after, pinned, stored))
     entry = Entry.of_choice(plan.choice, transaction.batch, sum(change.cells for change in changes.values()))

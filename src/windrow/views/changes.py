@@ -192,13 +192,18 @@ def _apart(one: BoundScan, other: BoundScan) -> pa.Table:
 def net_grid(before: BoundScan, after: BoundScan, written: Iterable[int] | None) -> GridChange:
     """The smallest boxes in each chunk outside which values are the same, put together where they meet."""
     grid = after.schema.grid
+    ends = zip(before.box.hi, after.box.hi, strict=True)
+    if before.schema.lo != after.schema.lo or any(old > new for old, new in ends):  # it begins or ends elsewhere
+        whole = before.box | after.box
+        every = [] if whole.is_empty else [whole]
+        return GridChange(every, whole.size, {"": every})
     regions = (
         [after.box]
         if written is None
         else [grid.box_of(grid.key(ordinal)) & after.box for ordinal in sorted(set(written))]
     )
     found: dict[str, list[Box]] = {}
-    every, cells = list[Box](), 0
+    differing, cells = list[Box](), 0
     for region in (region for whole in regions for region in grid.blocks(whole, 2**22) if not whole.is_empty):
         differs = np.zeros(region.shape, bool)
         for name, unlike in _differences(before, after, region):
@@ -207,8 +212,8 @@ def net_grid(before: BoundScan, after: BoundScan, written: Iterable[int] | None)
                 differs |= unlike
         cells += int(differs.sum())
         if differs.any():
-            every.append(bounding_box(differs, region))
-    return GridChange(merge_boxes(every), cells, {name: merge_boxes(boxes) for name, boxes in found.items()})
+            differing.append(bounding_box(differs, region))
+    return GridChange(merge_boxes(differing), cells, {name: merge_boxes(boxes) for name, boxes in found.items()})
 
 
 def bounding_box(chosen: Mask, region: Box) -> Box:
@@ -223,7 +228,7 @@ def _differences(before: BoundScan, after: BoundScan, region: Box) -> Iterator[t
     """Which cells of a region were not there (as those of no attribute), and by attribute which are other ones."""
     new = np.ones(region.shape, bool)
     common = region & before.box
-    if common.is_empty or before.schema.lo != after.schema.lo:
+    if common.is_empty:
         yield "", new
         return
     inside = common.slices(region.lo)

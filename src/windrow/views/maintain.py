@@ -139,14 +139,14 @@ class Maintenance:
             change = replace(change, history=history, state=state)
         self.transaction.view_changes[view.name] = change
 
-    def bring(self, view: KnownView, moments: Moments, full: bool = False) -> Brought:
+    def bring(self, view: KnownView, moments: Moments, anew: str = "") -> Brought:
         """Bring one view from one moment of its bases to another."""
-        if not full:
+        if not anew:
             check_fingerprints(view.name, view.definition, view.record.facts.get("fingerprints", {}))
-        changes = {} if full else {name: self._change(name, *moment) for name, moment in moments.items()}
+        changes = {} if anew else {name: self._change(name, *moment) for name, moment in moments.items()}
         differing = {name: change for name, change in changes.items() if change is not None}
         again = view.name in self._held
-        brought = bring(self.engine, self.transaction, view, moments, differing, full)
+        brought = bring(self.engine, self.transaction, view, moments, differing, anew)
         self._held[view.name] = {name: now for name, (_, now) in moments.items()}
         if again:
             self._forget_detour(view.name)

@@ -43,8 +43,22 @@ def view_schema(bound: Bound, chunks: Mapping[str, int] | None) -> Schema:
     if any(isinstance(step, BoundParted) for step in bound.walk()):
         what = "a view cannot be grouped by parts of labels"
         raise SchemaError(what, hint="Keep the result with into, or make a view by dimensions and group that")
-    schema = _let_grow(bound.schema, growing_axes(bound))
+    # Only a dimension that can grow has no cells, as that of a dense result of which none was chosen.
+    lacks = [not bound.schema.sparse and hi < lo for lo, hi in zip(bound.box.lo, bound.box.hi, strict=True)]
+    schema = _let_grow(bound.schema, [*map(max, growing_axes(bound), lacks)])
     return schema if chunks is None else schema.with_chunks(chunks)
+
+
+def fits(schema: Schema, hi: Sequence[int], bound: Bound) -> bool:
+    """Whether a view of some schema and extent has room for results as they lie now.
+
+    Where cells are chosen by labels, other labels move what was chosen.
+    """
+    for dimension, end, now, last in zip(schema.dimensions, hi, bound.schema.dimensions, bound.box.hi, strict=True):
+        ends = last >= end if dimension.growing else dimension.hi == (now.hi if schema.sparse else last)
+        if now.lo != dimension.lo or not ends:
+            return False
+    return True
 
 
 def _let_grow(schema: Schema, grows: Sequence[bool]) -> Schema:
@@ -53,16 +67,15 @@ def _let_grow(schema: Schema, grows: Sequence[bool]) -> Schema:
 
 
 def growing_axes(bound: Bound) -> list[bool]:
-    """Which dimensions of a result grow when an array below does: those that are one of its in full.
+    """Which dimensions of a result grow when an array below does: those that reach its end.
 
     They are followed by place and not by name, for a pair's are named after its sides.
     """
     if isinstance(bound, BoundScan):
         return [dimension.growing for dimension in bound.schema.dimensions]
-    if isinstance(bound, (BoundSelection, BoundRound)):
-        below = bound.source.box
-        ends = zip(zip(bound.box.lo, bound.box.hi, strict=True), zip(below.lo, below.hi, strict=True), strict=True)
-        return [grown and own == whole for grown, (own, whole) in zip(growing_axes(bound.source), ends, strict=True)]
+    if isinstance(bound, (BoundSelection, BoundRound)):  # what reaches as far as there are cells may go on with them
+        ends = zip(growing_axes(bound.source), bound.box.hi, bound.source.box.hi, strict=True)
+        return [grown and own >= whole for grown, own, whole in ends]
     if isinstance(bound, (BoundFilter, BoundColumns, BoundWindow, BoundOperated)):
         return growing_axes(bound.source)
     if isinstance(bound, BoundJoin):  # an anti join: left cells as they are

@@ -59,10 +59,16 @@ class StateStore:
         if known is None and self.name in self.transaction.catalog.array_names():
             known = self.transaction.working(self.name)
             self.transaction.maintained.add(self.name)  # looked at only: no report of the batch names it
-        if known is not None and known.schema.attributes != self.layout.attributes:
-            self.transaction.drop(self.name)  # what is kept is kept in another form now
+        if known is not None and not self._is_alike(known.schema):
+            self.transaction.drop(self.name)  # what is kept is kept in another form now, or for results elsewhere
             return None
         return known
+
+    def _is_alike(self, known: Schema) -> bool:
+        if known.attributes != self.layout.attributes:
+            return False
+        ends = zip(known.dimensions, self.schema.dimensions, strict=True)
+        return all(old.lo == now.lo and old.hi in (None, now.hi) for old, now in ends)
 
     def opened(self) -> WorkingArray:
         """The array of the states, made if there is none."""

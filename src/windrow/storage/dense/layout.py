@@ -95,7 +95,7 @@ def write_coordinate(group: zarr.Group, schema: Schema, hi: tuple[int, ...], axi
     created = group.create_array(
         dimension.name,
         shape=values.shape,
-        chunks=(_COORDINATE_CHUNK if dimension.growing else min(len(values), _COORDINATE_CHUNK),),
+        chunks=(_COORDINATE_CHUNK if dimension.growing else max(1, min(len(values), _COORDINATE_CHUNK)),),
         dtype=str if values.dtype.kind == "T" else values.dtype,
         compressors=compressors(),
         dimension_names=(dimension.name,),
