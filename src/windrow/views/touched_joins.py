@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 from windrow.expressions.nodes import Column
 from windrow.model.box import Box
+from windrow.model.halo import UNLIMITED
+from windrow.model.run_shape import shape_difference
 from windrow.operations.join.reach import Span, partner_pieces, reaching_spans
 from windrow.plan.bound import Bound, BoundJoin, makes_pairs, side_name
-from windrow.views.regions import merge_boxes
+from windrow.views.regions import MOST_CLUSTERS, merge_boxes
 
 Changed = Mapping[str, Sequence[Box]]
 Find = Callable[[Bound, Bound, Changed], list[Box]]
@@ -26,6 +29,8 @@ def touched_left(before: BoundJoin, after: BoundJoin, changed: Changed, find: Fi
     joins = (after,) if _reach_alike(before, after) else (before, after)
     found += [reaching_box(join, box) for box in find(before.right, after.right, changed) for join in joins]
     whole = before.sides[0].box | after.sides[0].box
+    if after.shape.stored and before.offsets.lists != after.offsets.lists:
+        found += [whole] if mutual else _reshaped(before, after)
     return merge_boxes(box & whole for box in found)
 
 
@@ -40,6 +45,18 @@ def _reach_alike(before: BoundJoin, after: BoundJoin) -> bool:
         and before.sky is None
         and after.sky is None
     )
+
+
+def _reshaped(before: BoundJoin, after: BoundJoin) -> list[Box]:
+    """The left cells that can have a partner, or could, at an offset that is in one of the shapes alone."""
+    found = []
+    for join, other in ((before, after), (after, before)):
+        anything = [(-UNLIMITED, UNLIMITED)] * join.offsets.ndim
+        alone = shape_difference(join.offsets, other.offsets, anything)
+        runs = [replace(alone, rows_of_runs=(run,)) for run in alone.rows_of_runs]
+        each = runs if len(runs) <= MOST_CLUSTERS else [alone]
+        found += [reaching_box(replace(join, offsets=shape), join.right.box) for shape in each]
+    return found
 
 
 def reaching_box(join: BoundJoin, box: Box) -> Box:
