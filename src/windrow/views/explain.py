@@ -156,7 +156,7 @@ def check_strict(bound: Bound) -> None:
     if isinstance(core, BoundJoined) and not core.groups and (why := why_not_patched(core)) is not None:
         raise _too_wide(f"pairs are one group, and {why}")
     for step in bound.walk():
-        if isinstance(step, BoundJoined) and all(step.source.offsets.free):
+        if isinstance(step, BoundJoined) and step.source.sky is None and all(step.source.offsets.free):
             raise _too_wide("every cell is a neighbour of every other")
         if isinstance(step, BoundWindow):
             extents = step.plan.resolved.extents

@@ -48,8 +48,6 @@ def _why_no_join_is_patched(bound: BoundJoined) -> str | None:
         return "which partners are nearest is looked up again"
     if join.kind not in ("inner", "left") or (join.kind == "left" and join.where is not None):
         return "cells without a partner are looked for again"
-    if join.sky is not None:
-        return "distances on the sky are measured again"
     lacking = joined_layout(bound).recomputed
     return f"{', '.join(lacking)} has no state from which a value can be taken out again" if lacking else None
 

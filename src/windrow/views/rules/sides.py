@@ -27,7 +27,7 @@ from windrow.views.evaluate import read_boxes
 from windrow.views.rules.pairs import Kept, PairFinder, used_attributes
 from windrow.views.state_store import StateStore
 from windrow.views.steps import Changes, put_on, scan_below, step_change
-from windrow.views.touched_joins import reaching_box
+from windrow.views.touched_joins import reaching_boxes
 
 Int64Array = npt.NDArray[np.int64]
 
@@ -48,6 +48,8 @@ def used_side(bound: BoundJoined, number: int) -> Schema:
     join = bound.source
     side = join.sides[number - 1].schema
     said = [node for node in (join.condition, join.where) if node is not None]
+    if join.sky is not None:
+        said += [join.sky.left_ra, join.sky.left_dec, join.sky.right_ra, join.sky.right_dec]
     names = used_attributes([*(node for _, node in bound.arguments), *said], number)
     kept = tuple(attribute for attribute in side.attributes if attribute.name in names)
     return replace(side, attributes=kept, sparse=True)
@@ -104,7 +106,7 @@ class JoinRule:
     def staying(self, cells: CellChange, partners: CellChange) -> pa.Table:
         """The left cells within reach of changed right cells, without those that came themselves."""
         schema, whole = self.left_schema, self.after.source.left.box
-        reach = [reaching_box(self.after.source, box) & whole for box in partners.regions]
+        reach = [near & whole for box in partners.regions for near in reaching_boxes(self.after.source, box)]
         table = read_boxes(self.left_source, reach, schema)
         came = found_in(coordinates(table, schema), coordinates(cells.came, schema))
         return table.filter(pa.array(~came)).combine_chunks()
