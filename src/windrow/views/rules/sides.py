@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import cast
 
 import numpy as np
 import numpy.typing as npt
@@ -45,12 +46,14 @@ def kept_of(bound: BoundJoined) -> Kept:
 
 def used_side(bound: BoundJoined, number: int) -> Schema:
     """A side with those attributes that the results depend on."""
-    join = bound.source
-    side = join.sides[number - 1].schema
-    said = [node for node in (join.condition, join.where) if node is not None]
-    if join.sky is not None:
-        said += [join.sky.left_ra, join.sky.left_dec, join.sky.right_ra, join.sky.right_dec]
-    names = used_attributes([*(node for _, node in bound.arguments), *said], number)
+    side = bound.source.sides[number - 1].schema
+    said, step = [node for _, node in bound.arguments], cast(Bound, bound.source)
+    while isinstance(step, BoundJoin):
+        said += [node for node in (step.condition, step.where) if node is not None]
+        if step.sky is not None:
+            said += [step.sky.left_ra, step.sky.left_dec, step.sky.right_ra, step.sky.right_dec]
+        step = step.left
+    names = used_attributes(said, number)
     kept = tuple(attribute for attribute in side.attributes if attribute.name in names)
     return replace(side, attributes=kept, sparse=True)
 
@@ -99,7 +102,7 @@ class JoinRule:
             second = first
         else:
             second = step_change(self.engine, sides[0][1], sides[1][1], self.changes)
-        used = (used_side(self.after, 1), used_side(self.after, 2))
+        used = (self.left_schema, used_side(self.after, 2))
         found = [net_tables(side, change.left, change.came) for side, change in zip(used, (first, second), strict=True)]
         return found[0], found[1]
 
