@@ -11,8 +11,9 @@ from windrow.operations.join.build import is_by_cell
 from windrow.plan.bound import Bound, BoundJoin, BoundJoined, BoundTotals, makes_pairs
 from windrow.storage.transaction import Transaction
 from windrow.views.making import view_schema
-from windrow.views.rules import grouped, joined, nearest, totals
+from windrow.views.rules import chained, grouped, joined, nearest, totals
 from windrow.views.rules.alone import AloneRule, counted
+from windrow.views.rules.chained import ChainedRule
 from windrow.views.rules.grouped import GroupedRule
 from windrow.views.rules.joined import JoinedRule
 from windrow.views.rules.nearest import NearestRule, ranked
@@ -21,7 +22,7 @@ from windrow.views.rules.totals import TotalsRule, totals_layout
 from windrow.views.state_store import StateStore
 from windrow.views.steps import CELLWISE, Changes
 
-Rule = JoinedRule | GroupedRule | NearestRule | TotalsRule
+Rule = JoinedRule | GroupedRule | ChainedRule | NearestRule | TotalsRule
 
 
 def core_of(bound: Bound) -> Bound:
@@ -38,7 +39,7 @@ def why_not_patched(bound: Bound) -> str | None:
         return "partners in a chain of joins are looked for again" if makes_pairs(core.left) else None
     if isinstance(core, BoundJoined):
         if makes_pairs(core.source.left):
-            return "partners in a chain of joins are looked for again"
+            return chained.why_not_patched(core)
         rule = joined if is_by_cell(core) else grouped
         why = _why_no_join_is_patched(core)
         return rule.why_not_patched(core) if why is None and core.source.nearest is None else why
@@ -107,6 +108,8 @@ def find_rule(engine: Engine, store: StateStore | None, bases: Bases) -> Rule | 
     before, after = core_of(bases.before), core_of(bases.after)
     if store is None or type(before) is not type(after) or why_not_patched(bases.before) is not None:
         return None
+    if isinstance(before, BoundJoined) and isinstance(after, BoundJoined) and makes_pairs(after.source.left):
+        return ChainedRule(engine, before, after, bases.changes, store)
     if isinstance(before, BoundJoined) and isinstance(after, BoundJoined) and after.source.nearest is not None:
         return NearestRule(engine, ranked(before, own=True), ranked(after, own=True), bases.changes, store, after)
     kept = kept_step(bases.before), kept_step(bases.after)
