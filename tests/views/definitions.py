@@ -223,8 +223,6 @@ def must_be_strict(step: Step) -> bool | None:
     """Whether a strict view may be had of a definition; None if that is not said."""
     while isinstance(step, Chosen):
         step = step.input
-    if not step.bases().isdisjoint(SKY):  # where a circle is met depends on declinations: any result may be touched
-        return None
     if isinstance(step, Coupled) and not step.by and not step.is_anti and step.columns is None:
         return None
     if isinstance(step, Grouped) and not step.by:

@@ -39,8 +39,8 @@ STEPS = int(os.environ.get("WINDROW_MACHINE_STEPS", "10000"))
 """How many steps the slow test takes through the store."""
 ENOUGH = 5_000
 """Of so many steps nothing may be rare; of fewer it may be, by chance."""
-REBUILD = {"shape", "relabel", "late slice", "refresh", "refresh full"}
-"""Changes after which a view is rebuilt that is patched otherwise: labels and shapes are part of its query."""
+REBUILD = {"refresh full"}
+"""What rebuilds a view that is patched otherwise: nothing but asking for it."""
 MOVED = "its results lie elsewhere now"
 """Why a view of what is chosen by labels is rebuilt: before the first of them came it lay nowhere."""
 

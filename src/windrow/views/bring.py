@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from windrow.errors import Error
 from windrow.execution.engine import Engine
@@ -15,6 +15,7 @@ from windrow.operations.query.blocks import row_bytes
 from windrow.plan.bound import Bound, BoundScan
 from windrow.plan.nodes import Scan
 from windrow.storage.transaction import Transaction
+from windrow.storage.working import WorkingArray
 from windrow.views.apply import (
     Applied,
     follow_query,
@@ -26,7 +27,7 @@ from windrow.views.apply import (
     recompute_cells,
 )
 from windrow.views.changes import Change, label_boxes, relabelled
-from windrow.views.cost import Choice, choose
+from windrow.views.cost import Choice, choose, choose_for_all
 from windrow.views.estimate import estimate_touched
 from windrow.views.history import Entry
 from windrow.views.known import KnownView, pinned_scans
@@ -86,8 +87,7 @@ def bring(
             move(engine, working, view_schema(after, view.settings.chunks), after)
             plan = Plan(Choice(True, "its results lie elsewhere now"), mends=True)
         elif not anew:
-            stored = sum(part.cells for part in working.parts.values())
-            plan = _plan(view, moments, changes, Query(after, pinned, stored))
+            plan = _plan(view, moments, changes, Query.of(after, pinned, working))
     entry = Entry.of_choice(plan.choice, transaction.batch, sum(change.cells for change in changes.values()))
     follow_query(working, after)
     if not plan.choice.rebuilds and not plan.boxes:
@@ -102,18 +102,23 @@ def bring(
 
 @dataclass(frozen=True)
 class Query:
-    """A view's query as it is now: the old versions that it reads, and how many results are stored of it."""
+    """A view's query as it is now: the old versions that it reads, how many results are stored, and where they lie."""
 
     bound: Bound
     pinned: Mapping[Scan, BoundScan]
     stored: int
+    whole: Box
+    """All that is stored, and all that there is now."""
+
+    @classmethod
+    def of(cls, bound: Bound, pinned: Mapping[Scan, BoundScan], working: WorkingArray) -> Query:
+        stored = sum(part.cells for part in working.parts.values())
+        return cls(bound, pinned, stored, working.schema.box(working.hi) | bound.box)
 
 
 def _plan(view: KnownView, moments: Moments, changes: Mapping[str, Change], query: Query) -> Plan:
     """Whether to patch or to rebuild, and the boxes of results to look at again."""
-    after = query.bound
-    if any(name in view.definition.shape_names for name in changes):
-        return Plan(Choice(True, "the shape itself changed"))
+    after, settings = query.bound, view.settings
     try:
         before = view.definition.bind({name: old for name, (old, _) in moments.items()}, query.pinned)
         patched = why_not_patched(after) is None  # then it is enough to know about where
@@ -123,15 +128,24 @@ def _plan(view: KnownView, moments: Moments, changes: Mapping[str, Change], quer
         }
         boxes = find_touched(before, after, where)
     except (AnotherQueryError, Error) as error:
-        return Plan(Choice(True, f"the query's steps are others now: {error}"))
-    moved = [name for old, now in moments.values() for name in relabelled(old, now)]
-    if moved and not after.schema.sparse:
-        return Plan(Choice(True, f"cells along {', '.join(moved)} have other labels"))
+        why = f"the query's steps are others now: {error}"
+        return Plan(choose_for_all(settings.maintain, why, max(1, query.stored)), [query.whole])
     if not boxes:  # of what nothing reaches there is nothing to rebuild
         return Plan(Choice(False, "no result is touched"))
-    found = estimate_touched(before, after, {} if moved else changes, boxes, query.stored)
-    choice = choose(view.settings.maintain, found, view.record.learned)
-    return Plan(choice, boxes, None if moved else Bases(before, after, changes))
+    reason = _why_not_by_rule(view, moments, changes)
+    found = estimate_touched(before, after, {} if reason else changes, boxes, query.stored)
+    choice = choose(settings.maintain, found, view.record.learned)
+    if reason is None:
+        return Plan(choice, boxes, Bases(before, after, changes))
+    return Plan(replace(choice, why=f"{reason}, and {choice.why}"), boxes)
+
+
+def _why_not_by_rule(view: KnownView, moments: Moments, changes: Mapping[str, Change]) -> str | None:
+    """What changed besides cells, so that what is known of results before says nothing of them now."""
+    if any(name in view.definition.shape_names for name in changes):
+        return "the shape itself changed"
+    moved = [name for old, now in moments.values() for name in relabelled(old, now)]
+    return f"cells along {', '.join(dict.fromkeys(moved))} have other labels" if moved else None
 
 
 def _carry_out(

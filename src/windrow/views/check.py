@@ -17,7 +17,7 @@ from windrow.plan.bound import Bound, BoundJoined
 from windrow.storage.cells import cell_fields, coordinates
 from windrow.views.changes import same_values
 from windrow.views.evaluate import all_cells
-from windrow.views.rules.choose import core_of, state_layout_of
+from windrow.views.rules.choose import kept_step, state_layout_of
 from windrow.views.tolerance import Float64Array, Tolerances, core_tolerances, result_tolerances
 
 CHANGE = "change"
@@ -34,7 +34,7 @@ def find_differences(engine: Engine, stored: Bound, expected: Bound) -> pa.Table
 
 def count_damaged_states(engine: Engine, states: Bound, expected: Bound) -> int:
     """How many of the states kept for patching lead to other results than those that the definition gives."""
-    layout, core = state_layout_of(expected), core_of(expected)
+    layout, core = state_layout_of(expected), kept_step(expected)
     kept = all_cells(engine, states)
     if layout is None or not kept.num_rows:
         return int(kept.num_rows)

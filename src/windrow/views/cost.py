@@ -25,6 +25,9 @@ TRY_AFTER = 10
 IN_A_ROW = "rebuilds"
 """How many rebuilds there were, one after the other, because they seemed cheaper."""
 
+NEVER_REBUILT = ("incremental", "strict")
+"""Settings under which what is touched is computed again, be it everything."""
+
 
 @dataclass(frozen=True)
 class Choice:
@@ -59,7 +62,7 @@ def choose(maintain: str, found: Estimate, learned: Mapping[str, float]) -> Choi
     patch, whole = found.touched, found.whole
     if maintain == "full":
         return Choice(True, "maintain = full", patch, whole)
-    if maintain in ("incremental", "strict"):
+    if maintain in NEVER_REBUILT:
         return Choice(False, f"maintain = {maintain}", patch, whole)
     share = min(1.0, patch / whole)
     said = f"{share:.0%}" if share > WORTH else f"{share:.1%}" if share > 0.01 else f"{share:.2%}"
@@ -69,6 +72,12 @@ def choose(maintain: str, found: Estimate, learned: Mapping[str, float]) -> Choi
     if learned.get(IN_A_ROW, 0.0) >= TRY_AFTER:
         return Choice(False, f"{why}, but a patch is tried after {TRY_AFTER} rebuilds", patch, whole, weighed=True)
     return Choice(True, why, patch, whole, weighed=True)
+
+
+def choose_for_all(maintain: str, why: str, cells: int) -> Choice:
+    """The way where all results have to be computed again, of which there are about so many."""
+    said = f", and maintain = {maintain}" if maintain in ("full", *NEVER_REBUILT) else ""
+    return Choice(maintain not in NEVER_REBUILT, f"{why}{said}", cells, cells)
 
 
 def _ratio(learned: Mapping[str, float]) -> float:

@@ -89,11 +89,14 @@ def _parts(bound: Bound) -> Iterator[Part]:
     for step in bound.walk():
         if step is core and isinstance(core, BoundJoined | BoundTotals):
             layout = joined_layout(core) if isinstance(core, BoundJoined) else totals_layout(core)
+            ranked = isinstance(core, BoundJoined) and core.source.nearest is not None
             for measure in layout.measures:
-                patched = why is None
-                reason = measure.why if patched or measure.name in layout.recomputed else str(why)
+                patched = why is None and not ranked
+                reason = measure.why if patched or measure.name in layout.recomputed else why or _NEAREST
                 what = f"{measure.name} = {_as_written(measure.aggregate, core)}"
                 yield Part(what, "patched" if patched else "computed again", reason)
+        elif step is core and isinstance(core, BoundJoin) and why is None:
+            yield Part("cells without a partner", "patched", "the number of partners of every cell is kept")
         elif not isinstance(step, BoundScan):
             yield Part(_NAMES[type(step)], *_WAYS[type(step)])
 
@@ -116,6 +119,7 @@ def _name_sides(text: str, core: BoundJoined) -> str:
     return text
 
 
+_NEAREST = "only where the nearest partners can be others: how far the last of them is is kept"
 _CELL = ("cell by cell", "the cells that changed pass through")
 _NAMES: dict[type[Bound], str] = {
     BoundColumns: "columns",
@@ -156,7 +160,7 @@ def check_strict(bound: Bound) -> None:
     if isinstance(core, BoundJoined) and not core.groups and (why := why_not_patched(core)) is not None:
         raise _too_wide(f"pairs are one group, and {why}")
     for step in bound.walk():
-        if isinstance(step, BoundJoined) and all(step.source.offsets.free):
+        if isinstance(step, BoundJoined) and step.source.sky is None and all(step.source.offsets.free):
             raise _too_wide("every cell is a neighbour of every other")
         if isinstance(step, BoundWindow):
             extents = step.plan.resolved.extents

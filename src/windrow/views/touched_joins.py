@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 from windrow.expressions.nodes import Column
 from windrow.model.box import Box
-from windrow.operations.join.reach import Span, partner_pieces, reaching_spans
+from windrow.model.halo import UNLIMITED
+from windrow.model.run_shape import shape_difference
+from windrow.operations.join.reach import Piece, Span, partner_pieces, reaching_spans
+from windrow.operations.join.sky import SkyReach
 from windrow.plan.bound import Bound, BoundJoin, makes_pairs, side_name
-from windrow.views.regions import merge_boxes
+from windrow.views.regions import MOST_CLUSTERS, merge_boxes
 
 Changed = Mapping[str, Sequence[Box]]
 Find = Callable[[Bound, Bound, Changed], list[Box]]
@@ -22,10 +26,13 @@ def touched_left(before: BoundJoin, after: BoundJoin, changed: Changed, find: Fi
         found = find(before.left, after.left, changed)
     mutual = after.nearest is not None and after.nearest.mutual
     if mutual:  # a cell that comes or goes also changes what others are to the partners they share
-        found = [box | _compared(join, box) for box in found for join in (before, after)]
+        found += [box for join in (before, after) for changed_box in found for box in _compared(join, changed_box)]
     joins = (after,) if _reach_alike(before, after) else (before, after)
-    found += [reaching_box(join, box) for box in find(before.right, after.right, changed) for join in joins]
+    moved = find(before.right, after.right, changed)
+    found += [near for box in moved for join in joins for near in reaching_boxes(join, box)]
     whole = before.sides[0].box | after.sides[0].box
+    if after.shape.stored and before.offsets.lists != after.offsets.lists:
+        found += [whole] if mutual else _reshaped(before, after)
     return merge_boxes(box & whole for box in found)
 
 
@@ -37,16 +44,35 @@ def _reach_alike(before: BoundJoin, after: BoundJoin) -> bool:
         before.offsets == after.offsets
         and before.mapping == after.mapping
         and before.left.box == after.left.box
-        and before.sky is None
-        and after.sky is None
+        and before.sky == after.sky
     )
 
 
-def reaching_box(join: BoundJoin, box: Box) -> Box:
+def _reshaped(before: BoundJoin, after: BoundJoin) -> list[Box]:
+    """The left cells that can have a partner, or could, at an offset that is in one of the shapes alone."""
+    found = []
+    for join, other in ((before, after), (after, before)):
+        anything = [(-UNLIMITED, UNLIMITED)] * join.offsets.ndim
+        alone = shape_difference(join.offsets, other.offsets, anything)
+        runs = [replace(alone, rows_of_runs=(run,)) for run in alone.rows_of_runs]
+        each = runs if len(runs) <= MOST_CLUSTERS else [alone]
+        found += [near for shape in each for near in reaching_boxes(replace(join, offsets=shape), join.right.box)]
+    return found
+
+
+def reaching_boxes(join: BoundJoin, box: Box) -> list[Box]:
     """The first array's cells that can have a partner in a box of right cells."""
-    if join.sky is not None:  # where a circle is met depends on declinations: every cell may be
-        return join.sides[0].box
-    return _first_cells(join, reaching_spans(join.offsets, join.mapping, box, _spans(join.left)))
+    if join.sky is None:
+        return [_first_cells(join, reaching_spans(join.offsets, join.mapping, box, _spans(join.left)))]
+    whole = join.sides[0].box
+    if makes_pairs(join.left):  # rows of several cells may come from anywhere
+        return [whole]
+    spans = reaching_spans(join.offsets, join.mapping, box, _spans(join.left))
+    here = Box(tuple(lo for lo, _ in spans.values()), tuple(hi for _, hi in spans.values()))
+    if here.is_empty:
+        return []
+    back = SkyReach.of(join.sky, join.left, join.right).reflect()
+    return [here] if back is None else [piece.box for piece in back.expected(box, [Piece(here, (0,) * here.ndim)])]
 
 
 def _first_cells(join: BoundJoin, spans: Mapping[str, Span]) -> Box:
@@ -74,14 +100,13 @@ def _spans(left: Bound) -> dict[str, Span]:
     }
 
 
-def _compared(join: BoundJoin, box: Box) -> Box:
+def _compared(join: BoundJoin, box: Box) -> list[Box]:
     """The left cells that can have partners in common with those in a box."""
-    if join.sky is not None or makes_pairs(join.left):
-        return join.sides[0].box
+    if makes_pairs(join.left):
+        return [join.sides[0].box]
     names = join.left.schema.dimension_names
     spans = {Column(n, side_name(1)).key: s for n, s in zip(names, zip(box.lo, box.hi, strict=True), strict=True)}
     pieces = partner_pieces(join.offsets, join.mapping, spans, join.right.box)
-    hull = Box(box.lo, tuple(lo - 1 for lo in box.lo))
-    for piece in pieces:
-        hull = hull | reaching_box(join, piece.box)
-    return hull
+    if join.sky is not None:
+        pieces = SkyReach.of(join.sky, join.left, join.right).expected(box, pieces)
+    return [near for piece in pieces for near in reaching_boxes(join, piece.box)]

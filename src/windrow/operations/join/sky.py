@@ -60,6 +60,16 @@ class SkyReach:
         ]
         return cls(sky, (first, second), (mine[0], mine[1]) if len(mine) == 2 else None)
 
+    def reflect(self) -> SkyReach | None:
+        """How far left cells are from right ones; None where nothing tells which left cells lie where."""
+        if self.left is None:
+            return None
+        (first, ra), (second, dec) = self.left
+        sky, own = self.sky, self.grids
+        turned = BoundSky(sky.radius, (first, second), sky.right_ra, sky.right_dec, sky.left_ra, sky.left_dec)
+        known = None if own[0] is None or own[1] is None else ((sky.axes[0], own[0]), (sky.axes[1], own[1]))
+        return SkyReach(turned, (ra, dec), known)
+
     @property
     def share(self) -> float:
         """Which part of the whole sky lies within the radius of a place."""

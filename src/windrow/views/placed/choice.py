@@ -108,6 +108,12 @@ def why_not_placed(bound: Bound, schema: Schema) -> str | None:
         return "its sides are not stored cells"
     if any(scan is not None and "@" in scan.name for scan in scans):
         return "it reads an old version"
+    if join.nearest is not None:
+        return "which partners are nearest is no sum over pairs"
+    if join.kind == "left" and join.where is not None:
+        return "where decides which cells without a partner stay"
+    if join.sky is not None:
+        return "its partners are found on the sky"
     if join.offsets.labelled:
         return "its shape is measured in labels"
     if scans[0] is not None and _numbered(join.left.schema.grid) != _numbered(scans[0].schema.grid):

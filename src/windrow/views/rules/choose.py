@@ -8,18 +8,21 @@ from typing import cast
 from windrow.aggregates.states.layout import Layout
 from windrow.execution.engine import Engine
 from windrow.operations.join.build import is_by_cell
-from windrow.plan.bound import Bound, BoundJoined, BoundTotals, makes_pairs
+from windrow.plan.bound import Bound, BoundJoin, BoundJoined, BoundTotals, makes_pairs
 from windrow.storage.transaction import Transaction
 from windrow.views.making import view_schema
-from windrow.views.rules import grouped, joined, totals
+from windrow.views.rules import chained, grouped, joined, nearest, totals
+from windrow.views.rules.alone import AloneRule, counted
+from windrow.views.rules.chained import ChainedRule
 from windrow.views.rules.grouped import GroupedRule
 from windrow.views.rules.joined import JoinedRule
+from windrow.views.rules.nearest import NearestRule, ranked
 from windrow.views.rules.sides import joined_layout
 from windrow.views.rules.totals import TotalsRule, totals_layout
 from windrow.views.state_store import StateStore
 from windrow.views.steps import CELLWISE, Changes
 
-Rule = JoinedRule | GroupedRule | TotalsRule
+Rule = JoinedRule | GroupedRule | ChainedRule | NearestRule | TotalsRule
 
 
 def core_of(bound: Bound) -> Bound:
@@ -32,9 +35,14 @@ def core_of(bound: Bound) -> Bound:
 def why_not_patched(bound: Bound) -> str | None:
     """Why a view's results are computed anew where they are touched; None if they are patched."""
     core = core_of(bound)
+    if isinstance(core, BoundJoin):
+        return "partners in a chain of joins are looked for again" if makes_pairs(core.left) else None
     if isinstance(core, BoundJoined):
+        if makes_pairs(core.source.left):
+            return chained.why_not_patched(core)
         rule = joined if is_by_cell(core) else grouped
-        return _why_no_join_is_patched(core) or rule.why_not_patched(core)
+        why = _why_no_join_is_patched(core)
+        return rule.why_not_patched(core) if why is None and core.source.nearest is None else why
     if isinstance(core, BoundTotals):
         return totals.why_not_patched(core)
     return "each result is computed from the few cells around it"
@@ -42,16 +50,32 @@ def why_not_patched(bound: Bound) -> str | None:
 
 def _why_no_join_is_patched(bound: BoundJoined) -> str | None:
     join = bound.source
-    if makes_pairs(join.left):
-        return "partners in a chain of joins are looked for again"
     if join.nearest is not None:
-        return "which partners are nearest is looked up again"
-    if join.kind not in ("inner", "left") or (join.kind == "left" and join.where is not None):
-        return "cells without a partner are looked for again"
-    if join.sky is not None:
-        return "distances on the sky are measured again"
+        return nearest.why_not_patched(bound)
+    if _drops_some(join):
+        if not is_by_cell(bound):
+            return "which cells of a group have no partner is looked up again"
+        if bound.min_count:
+            return "which results are of too few values is looked up again"
     lacking = joined_layout(bound).recomputed
     return f"{', '.join(lacking)} has no state from which a value can be taken out again" if lacking else None
+
+
+def _drops_some(join: BoundJoin) -> bool:
+    """Whether ``where`` decides which left cells without a partner stay."""
+    return join.kind == "left" and join.where is not None
+
+
+def kept_step(bound: Bound) -> Bound:
+    """The step whose states are kept: that of the results, or one that says enough of the cells that these are of."""
+    core = core_of(bound)
+    if isinstance(core, BoundJoined) and makes_pairs(core.source.left):
+        return core
+    if isinstance(core, BoundJoined) and core.source.nearest is not None:
+        return ranked(core, own=False)
+    if isinstance(core, BoundJoin) or (isinstance(core, BoundJoined) and _drops_some(core.source)):
+        return counted(core)
+    return core
 
 
 @dataclass(frozen=True)
@@ -65,9 +89,9 @@ class Bases:
 
 def state_layout_of(bound: Bound) -> Layout | None:
     """What is kept of a view's results, if anything is."""
-    core = core_of(bound)
     if why_not_patched(bound) is not None:
         return None
+    core = kept_step(bound)
     return joined_layout(core) if isinstance(core, BoundJoined) else totals_layout(cast(BoundTotals, core))
 
 
@@ -76,7 +100,7 @@ def state_store(engine: Engine, transaction: Transaction, view: str, bound: Boun
     layout = state_layout_of(bound)
     if layout is None:
         return None
-    return StateStore(engine, transaction, view, view_schema(core_of(bound), None), layout)
+    return StateStore(engine, transaction, view, view_schema(kept_step(bound), None), layout)
 
 
 def find_rule(engine: Engine, store: StateStore | None, bases: Bases) -> Rule | None:
@@ -84,6 +108,14 @@ def find_rule(engine: Engine, store: StateStore | None, bases: Bases) -> Rule | 
     before, after = core_of(bases.before), core_of(bases.after)
     if store is None or type(before) is not type(after) or why_not_patched(bases.before) is not None:
         return None
+    if isinstance(before, BoundJoined) and isinstance(after, BoundJoined) and makes_pairs(after.source.left):
+        return ChainedRule(engine, before, after, bases.changes, store)
+    if isinstance(before, BoundJoined) and isinstance(after, BoundJoined) and after.source.nearest is not None:
+        return NearestRule(engine, ranked(before, own=True), ranked(after, own=True), bases.changes, store, after)
+    kept = kept_step(bases.before), kept_step(bases.after)
+    if kept[1] is not after and isinstance(kept[0], BoundJoined) and isinstance(kept[1], BoundJoined):
+        assert isinstance(after, BoundJoin | BoundJoined)
+        return AloneRule(engine, kept[0], kept[1], bases.changes, store, after)
     if isinstance(before, BoundJoined) and isinstance(after, BoundJoined):
         rule = JoinedRule if is_by_cell(after) else GroupedRule
         return rule(engine, before, after, bases.changes, store)

@@ -34,6 +34,10 @@ class JoinedRule(JoinRule):
 
     def patch(self) -> Patched:
         """Results of cells that came, left, or have other partners than before."""
+        return self.patch_lefts()[0]
+
+    def patch_lefts(self) -> tuple[Patched, pa.Table]:
+        """The same, and the left cells that have these results, as far as they are there."""
         cells, partners = self.side_changes()
         stay = self.staying(cells, partners)
         came = self.finder.with_held(stay, partners.came)
@@ -44,11 +48,9 @@ class JoinedRule(JoinRule):
         touched = stay.take(pa.array(rows))
         new, gone = self.places_of(cells.came), self.places_of(cells.left)
         vanished = ~found_in(gone, new)
-        return self._patcher(pa.concat_tables([touched, cells.came.select(touched.column_names)])).patch(
-            Touched(self.places_of(touched), left.of(renumbered), came.of(renumbered)),
-            new,
-            [column[vanished] for column in gone],
-        )
+        lefts = pa.concat_tables([touched, cells.came.select(touched.column_names)])
+        moved = Touched(self.places_of(touched), left.of(renumbered), came.of(renumbered))
+        return self._patcher(lefts).patch(moved, new, [column[vanished] for column in gone]), lefts
 
     def recompute(self, places: list[Int64Array]) -> Patched:
         """Results of some left cells, computed from all their rows."""

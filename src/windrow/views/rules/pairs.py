@@ -82,10 +82,17 @@ class PairFinder:
 
     def with_held(self, left: pa.Table, right: pa.Table) -> FoundRows:
         """The pairs of left and right cells that are both in memory, numbered by left row."""
+        return self._find(self._holding(left, right))
+
+    def list_held(self, left: pa.Table, right: pa.Table) -> Entering:
+        """The same, each pair by itself."""
+        return join_rows(list(self._list(_inner(self._holding(left, right)))))
+
+    def _holding(self, left: pa.Table, right: pa.Table) -> JoinReader:
         source = self.reader.right
         held = HeldCells(source.schema, source.box, (), right.select(_names(source.schema, right)))
         some = left if right.num_rows else left.slice(0, 0)
-        return self._find(replace(self.reader, left=self.held(some), right=held, itself=False))
+        return replace(self.reader, left=self.held(some), right=held, itself=False)
 
     def reduce_stored(self, engine: Engine, left: pa.Table) -> State:
         """The states of left cells with all right cells; cells far from one another are tasks of their own."""

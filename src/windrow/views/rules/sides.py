@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import cast
 
 import numpy as np
 import numpy.typing as npt
@@ -27,7 +28,7 @@ from windrow.views.evaluate import read_boxes
 from windrow.views.rules.pairs import Kept, PairFinder, used_attributes
 from windrow.views.state_store import StateStore
 from windrow.views.steps import Changes, put_on, scan_below, step_change
-from windrow.views.touched_joins import reaching_box
+from windrow.views.touched_joins import reaching_boxes
 
 Int64Array = npt.NDArray[np.int64]
 
@@ -45,10 +46,14 @@ def kept_of(bound: BoundJoined) -> Kept:
 
 def used_side(bound: BoundJoined, number: int) -> Schema:
     """A side with those attributes that the results depend on."""
-    join = bound.source
-    side = join.sides[number - 1].schema
-    said = [node for node in (join.condition, join.where) if node is not None]
-    names = used_attributes([*(node for _, node in bound.arguments), *said], number)
+    side = bound.source.sides[number - 1].schema
+    said, step = [node for _, node in bound.arguments], cast(Bound, bound.source)
+    while isinstance(step, BoundJoin):
+        said += [node for node in (step.condition, step.where) if node is not None]
+        if step.sky is not None:
+            said += [step.sky.left_ra, step.sky.left_dec, step.sky.right_ra, step.sky.right_dec]
+        step = step.left
+    names = used_attributes(said, number)
     kept = tuple(attribute for attribute in side.attributes if attribute.name in names)
     return replace(side, attributes=kept, sparse=True)
 
@@ -97,14 +102,14 @@ class JoinRule:
             second = first
         else:
             second = step_change(self.engine, sides[0][1], sides[1][1], self.changes)
-        used = (used_side(self.after, 1), used_side(self.after, 2))
+        used = (self.left_schema, used_side(self.after, 2))
         found = [net_tables(side, change.left, change.came) for side, change in zip(used, (first, second), strict=True)]
         return found[0], found[1]
 
     def staying(self, cells: CellChange, partners: CellChange) -> pa.Table:
         """The left cells within reach of changed right cells, without those that came themselves."""
         schema, whole = self.left_schema, self.after.source.left.box
-        reach = [reaching_box(self.after.source, box) & whole for box in partners.regions]
+        reach = [near & whole for box in partners.regions for near in reaching_boxes(self.after.source, box)]
         table = read_boxes(self.left_source, reach, schema)
         came = found_in(coordinates(table, schema), coordinates(cells.came, schema))
         return table.filter(pa.array(~came)).combine_chunks()
