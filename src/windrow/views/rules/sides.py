@@ -19,7 +19,7 @@ from windrow.operations.join.aggregates import Wanted
 from windrow.operations.join.build import join_reader
 from windrow.operations.join.reader import FirstSide
 from windrow.operations.query.run import source_of
-from windrow.plan.bound import Bound, BoundJoin, BoundJoined
+from windrow.plan.bound import Bound, BoundJoin, BoundJoined, BoundScan
 from windrow.plan.pairs import sided_types
 from windrow.storage.cells import coordinates
 from windrow.views.changes import CellChange, net_tables
@@ -121,4 +121,4 @@ def _without_chunks(join: BoundJoin) -> BoundJoin:
 
 def _without_chunks_of(side: Bound) -> Bound:
     scan = scan_below(side)
-    return side if scan is None else put_on(side, scan, replace(scan, chunks=None))
+    return side if not isinstance(scan, BoundScan) else put_on(side, scan, replace(scan, chunks=None))
