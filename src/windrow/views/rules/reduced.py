@@ -7,18 +7,18 @@ last one; what else happens to cells there makes no difference.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import pyarrow as pa
 
 from windrow.kernels.sparse.matching import found_in
 from windrow.operations.query.positions import distinct_positions
 from windrow.operations.query.scans import StoredCells
-from windrow.operations.sparse.patch import look_up
 from windrow.plan.bound import BoundJoined
 from windrow.plan.positions import BoundPositions
-from windrow.storage.cells import cell_fields, coordinates
+from windrow.storage.cells import cell_fields
 from windrow.storage.working import WorkingArray
-from windrow.views.changes import CellChange, net_tables
+from windrow.views.changes import FEW_CLUSTERS, CellChange, net_tables
 from windrow.views.evaluate import read_boxes
 from windrow.views.reduced.changes import moved_cells
 from windrow.views.regions import cluster_cells
@@ -41,35 +41,51 @@ class ReducedRule(JoinedRule):
 
     def side_changes(self) -> tuple[CellChange, CellChange]:
         """The positions that came and went, and what happened to the right side."""
-        before, after = self.before.source, self.after.source
-        cells = moved_cells(self.engine, _left(self.before).source, _left(self.after).source, self.changes)
-        found = step_change(self.engine, before.right, after.right, self.changes)
-        return self._positions(cells), net_tables(used_side(self.after, 2), found.left, found.came)
+        cells, partners, _ = self._moved
+        return cells, partners
 
-    def _positions(self, cells: CellChange) -> CellChange:
-        """Positions that may be new, and those that no left cell lies at any more."""
+    @cached_property
+    def _moved(self) -> tuple[CellChange, CellChange, pa.Table]:
+        """The same, and the positions known before that may be near."""
+        before, after = self.before.source.right, self.after.source.right
+        lefts = _left(self.before).source, _left(self.after).source
+        found = step_change(self.engine, before, after, self.changes)
+        partners = net_tables(used_side(self.after, 2), found.left, found.came)
+        if lefts == (before, after):
+            cells = net_tables(found.schema.select(()), found.left, found.came)
+        else:
+            cells = moved_cells(self.engine, *lefts, self.changes)
         left = _left(self.after)
         came, gone = (distinct_positions(cells.at(table), left.schema, left.axes) for table in (cells.came, cells.left))
-        fresh = came
-        if self.is_told and len(came[0]):
-            known = look_up(self.engine.local, self.working, came).cells
-            fresh = _without(came, coordinates(known, self.working.schema))
-        gone = _without(gone, came)
-        if len(gone[0]):
-            stay = read_boxes(self.left_source, cluster_cells(gone, left.schema.grid), self.left_schema)
-            gone = _without(gone, self.places_of(stay))
-        return CellChange(self.left_schema, self._table(gone), self._table(fresh))
+        known = self._known_near(partners, came) if self.is_told else cell_fields(self.left_schema).empty_table()
+        moved = CellChange(
+            self.left_schema,
+            self._table(self._emptied(_without(gone, came))),
+            self._table(_without(came, self.places_of(known))),
+        )
+        return moved, partners, known
+
+    def _known_near(self, partners: CellChange, came: Places) -> pa.Table:
+        """The positions of the view within reach of changed right cells, and those that left cells came to."""
+        whole = self.after.source.left.box
+        reach = [reaching_box(self.after.source, box) & whole for box in partners.regions]
+        boxes = [*reach, *cluster_cells(came, self.left_schema.grid, FEW_CLUSTERS)]
+        return read_boxes(StoredCells(self.working.sparse()), boxes, self.left_schema)
+
+    def _emptied(self, places: Places) -> Places:
+        """The positions at which no left cell lies any more."""
+        if not len(places[0]):
+            return places
+        boxes = cluster_cells(places, self.left_schema.grid)
+        return _without(places, self.places_of(read_boxes(self.left_source, boxes, self.left_schema)))
 
     def staying(self, cells: CellChange, partners: CellChange) -> pa.Table:
         """The positions within reach of changed right cells, without those that came or went themselves."""
         if not self.is_told:
             return super().staying(cells, partners)
-        schema, whole = self.left_schema, self.after.source.left.box
-        reach = [reaching_box(self.after.source, box) & whole for box in partners.regions]
-        table = read_boxes(StoredCells(self.working.sparse()), reach, schema)
-        at = coordinates(table, schema)
-        moved = found_in(at, cells.at(cells.came)) | found_in(at, cells.at(cells.left))
-        return table.filter(pa.array(~moved)).combine_chunks()
+        known = self._moved[2]
+        gone = found_in(self.places_of(known), cells.at(cells.left))
+        return known.filter(pa.array(~gone)).combine_chunks()
 
     def _table(self, places: Places) -> pa.Table:
         return pa.table([pa.array(column) for column in places], schema=cell_fields(self.left_schema))
