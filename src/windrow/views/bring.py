@@ -35,6 +35,7 @@ from windrow.views.placed.measured import Placement
 from windrow.views.placed.patch import patch_placed
 from windrow.views.reduced.changes import count_shown, moved_cells
 from windrow.views.reduced.form import positions_in, stored_form
+from windrow.views.reduced.states import keep_states
 from windrow.views.rules.choose import Bases, core_of, find_rule, state_store, why_not_patched
 from windrow.views.rules.joined import JoinedRule
 from windrow.views.rules.reduced import ReducedRule
@@ -164,8 +165,12 @@ def _carry_out(
         return applied, made, None if by_nodes is None else by_nodes.placement
     if store is not None:
         store.forget_all()
+    if plan.mends:
+        applied = rebuild(engine, working, after)
+        made = None if view.settings.maintain == "full" else keep_states(engine, store, after)
+        return applied, made, None
     if plan.choice.rebuilds:
-        return (rebuild if plan.mends else rebuild_unlike)(engine, working, after), None, None
+        return rebuild_unlike(engine, working, after), None, None
     again = recompute_cells if working.record.sparse else recompute_boxes
     return again(engine, working, after, plan.boxes), None, None
 

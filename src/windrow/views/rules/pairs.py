@@ -27,6 +27,7 @@ from windrow.expressions.nodes import Column as Name
 from windrow.expressions.nodes import Node
 from windrow.model.box import Box
 from windrow.model.schema import Schema
+from windrow.model.source import ComputedCells
 from windrow.model.types import DataType
 from windrow.operations.join.aggregates import is_plain, ordered_columns
 from windrow.operations.join.pairs import Selection
@@ -76,6 +77,12 @@ class PairFinder:
     arguments: NamedNodes
     ordered: bool
     kept: Kept
+
+    @property
+    def source(self) -> ComputedCells:
+        """All left cells."""
+        assert isinstance(self.reader.left, FirstSide)
+        return self.reader.left.source
 
     def held(self, table: pa.Table) -> FirstSide:
         return FirstSide(HeldCells(self.left, self.box, (), table))
