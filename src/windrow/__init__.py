@@ -56,7 +56,7 @@ if TYPE_CHECKING:
         row_number,
     )
     from windrow.aggregates.user import aggregate
-    from windrow.api.array import Array, Location
+    from windrow.api.array import Array
     from windrow.api.batch import Batch
     from windrow.api.database import Database, connect
     from windrow.api.framed import framed
@@ -136,7 +136,8 @@ _HOMES = {
         "row_number",
     ),
     "windrow.aggregates.user": ("aggregate",),
-    "windrow.api.array": ("Array", "Location"),
+    "windrow.api.array": ("Array",),
+    "windrow.api.location": ("Location",),
     "windrow.api.batch": ("Batch",),
     "windrow.api.reports": ("Report",),
     "windrow.api.database": ("Database", "connect"),

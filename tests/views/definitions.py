@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 import join_problems
-from join_oracle import Measure, Shape
+from join_oracle import Between, Measure, Norm, Shape
 from join_problems import EXPRESSIONS, MEASURES, Expression
 
 from .oracle import Around, Chosen, Coupled, Grouped, Later, Operated, Scan, Step, Taken, Windowed
@@ -149,6 +149,15 @@ class Maker:
         _, text, held = join_problems.make_shape(None, self.one_of(kinds), self.random, names, whole=True)
         return text, held
 
+    def shape_without(self, names: tuple[str, ...]) -> tuple[str, Shape]:
+        """A shape for which one dimension, or both, make no difference."""
+        free = self.one_of([names[:1], names[:1], names[1:], names])
+        reach = int(self.one_of([0, 1, 2]))
+        near = tuple(name for name in names if name not in free)
+        text = [f"{name} any" for name in free] + ([f"Linf({reach}) on ({', '.join(near)})"] if near else [])
+        terms = (*(Between(name, None, None) for name in free), *([Norm("Linf", reach, near)] if near else []))
+        return ", ".join(text), Shape(terms)
+
     def window(self, input: Step, names: tuple[str, ...], taken: tuple[Taken, ...], plain: bool) -> Windowed:
         extents = {}
         for name in names:
@@ -225,6 +234,16 @@ def must_be_strict(step: Step) -> bool | None:
         step = step.input
     if isinstance(step, Coupled) and not step.by and not step.is_anti and step.columns is None:
         return None
+    shapes = [step.shape] if isinstance(step, Around) else []
+    shapes += [partner.shape for partner in step.partners] if isinstance(step, Coupled) else []
+    if any(_is_everything(shape) for shape in shapes):
+        return False
     if isinstance(step, Grouped) and not step.by:
         return not any(one.aggregate in UNPATCHED for one in step.taken)
     return True
+
+
+def _is_everything(shape: Shape) -> bool:
+    """Whether all cells of a plane are near all others."""
+    free = {term.name for term in shape.terms if isinstance(term, Between) and term.first is None}
+    return len(free) == 2

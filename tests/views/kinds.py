@@ -79,6 +79,23 @@ def _neighbours(make: Maker) -> Step:
     return Around(make.input(array), shape, text, make.taken(array, True), int(make.one_of([0, 0, 0, 2])))
 
 
+def _shared(make: Maker) -> Step:
+    """Results that do not depend on a dimension, which are stored without it."""
+    array = make.one_of(("S", "T", GROWING, NUMBERED))
+    text, shape = make.shape_without(DIMENSIONS[array])
+    taken = (COUNT, *(one for one in make.taken(array, True) if one.name != "count_all"))
+    if make.random.random() < 0.5:
+        found: Step = Around(make.input(array), shape, text, taken, int(make.one_of([0, 0, 2])))
+    else:
+        text, shape = make.shape_without(("i", "j"))
+        condition = make.one_of([None, None, CONDITIONS["right"]])
+        right = make.input(make.one_of(SPARSE))
+        partner = Partnered(right, shape, text, condition=condition, kind=_kind_of(make))
+        found = Coupled(make.input("S"), (partner,), ("i", "j"), taken)
+    some, double = Column("count_all", "{} > 2", lambda n: n > 2), Column("count_all", "{} * 2", lambda n: n * 2)
+    return make.one_of([found, found, found, Chosen(found, some), Chosen(found, None, {"d": double})])  # type: ignore[no-any-return]
+
+
 def _labelled(make: Maker) -> Step:
     before, after = int(make.one_of([0, 2, 5])), int(make.one_of([0, 0, 3]))
     shape = Shape((Between("t", timedelta(-before), timedelta(after), by_label=True), Norm("Linf", 1, ("y",))))
@@ -384,6 +401,7 @@ KINDS: dict[str, Make] = {
     "group by": _group,
     "having": _having,
     "neighbours": _neighbours,
+    "shared results": _shared,
     "neighbours by label": _labelled,
     "window by label": _labelled_window,
     "stored shape": _stored_shape,

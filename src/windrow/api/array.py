@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from windrow.api.cells import Cells
+from windrow.api.location import Location, location_of
 from windrow.api.selected import Selected, all_of, check_memory
 from windrow.errors import DataError, Error, UnknownNameError
 from windrow.model.box import Box
@@ -43,28 +43,6 @@ Read = TypeVar("Read")
 
 ATTEMPTS = 5
 """How often a reader that loses a version to a collection looks for the next one."""
-
-
-@dataclass(frozen=True)
-class Location:
-    """Where readers outside windrow find a version: ``format`` is "icechunk" or "delta"."""
-
-    format: str
-    path: str
-    version: str
-
-    @property
-    def example(self) -> str:
-        """Python that opens it without windrow."""
-        if self.format == "delta":
-            return f"polars.scan_delta({self.path!r}, version={self.version})"
-        return (
-            f"xarray.open_zarr(icechunk.Repository.open(icechunk.local_filesystem_storage({self.path!r}))"
-            f".readonly_session(snapshot_id={self.version!r}).store, consolidated=False)"
-        )
-
-    def __str__(self) -> str:
-        return f"{self.format}:{self.path}@{self.version}"
 
 
 class Array(Cells):
@@ -165,8 +143,7 @@ class Array(Cells):
         """Where xarray, DuckDB, Polars or Spark find a version (the newest by default) without windrow."""
         record = self._record()
         found = self._version() if version is None else self._database.catalog.version(record, version)
-        path = self._database.warehouse.path(record.directory)
-        return Location("delta" if record.sparse else "icechunk", path, found.pointer)
+        return location_of(self._database.warehouse, record, found)
 
     def describe(self) -> Description:
         """Schema, size, chunks, labels and history in one view."""
@@ -201,7 +178,7 @@ class Array(Cells):
             return opened(snapshot, lease)
         check_memory(self._database.engine, self._name, 3 * snapshot.box.size * max(1, snapshot.schema.cell_bytes))
         with lease:
-            return laid_out(snapshot.read(), snapshot, now.labels, now._record().metadata)
+            return laid_out(now._all().read(), snapshot, now.labels, now._record().metadata)
 
     def to_spark(self, **selection: object) -> DataFrame:
         """The selected cells as a lazy Spark DataFrame: dimensions and attributes as columns, missing as NULL."""

@@ -11,13 +11,17 @@ from windrow.errors import DataError
 from windrow.operations.query.cellwise import GridCells
 from windrow.operations.query.scans import StoredGrid
 from windrow.operations.query.stored import stored_scan
+from windrow.plan.bound import BoundNamed, BoundScan
+from windrow.plan.positions import BoundRepeated
 from windrow.storage.cells import cell_fields
 from windrow.views.changes import CellChange, GridChange, find_change, net_tables
 from windrow.views.check import tell_apart
+from windrow.views.reduced.changes import shown_change
+from windrow.views.shown import as_shown, versions_below
 
 if TYPE_CHECKING:
     from windrow.api.database import Database
-    from windrow.plan.bound import BoundScan
+    from windrow.storage.records import ArrayRecord, VersionRecord
 
 
 def changes(database: Database, name: str, before: int, after: int) -> pa.Table:
@@ -29,12 +33,24 @@ def changes(database: Database, name: str, before: int, after: int) -> pa.Table:
     with catalog.one_moment():
         record = catalog.array(name)
         versions = [(record, catalog.version(record, number)) for number in (before, after)]
-    with database.warehouse.hold(versions):
-        old, new = (stored_scan(database.warehouse, name, *version) for version in versions)
-        found = find_change(old, new)
-        if isinstance(found, GridChange):
-            found = _as_cells(old, new, found)
+        below = [one for _, found in versions for one in versions_below(database.warehouse, record, found.number)]
+    with database.warehouse.hold([*versions, *below]):
+        found = _cell_change(database, *(_shown(database, record, version) for _, version in versions))
     return tell_apart(found.schema, found.left, found.came)
+
+
+def _cell_change(database: Database, old: BoundNamed, new: BoundNamed) -> CellChange:
+    if isinstance(old, BoundRepeated) and isinstance(new, BoundRepeated):
+        return shown_change(database.engine, old, new)
+    assert isinstance(old, BoundScan)
+    assert isinstance(new, BoundScan)
+    found = find_change(old, new)
+    return _as_cells(old, new, found) if isinstance(found, GridChange) else found
+
+
+def _shown(database: Database, record: ArrayRecord, version: VersionRecord) -> BoundNamed:
+    scan = stored_scan(database.warehouse, record.name, record, version)
+    return as_shown(database.warehouse, record, scan, version.number)
 
 
 def _as_cells(before: BoundScan, after: BoundScan, change: GridChange) -> CellChange:

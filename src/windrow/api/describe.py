@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from windrow.api.location import Location, RepeatedLocation
 from windrow.views.definition import CHOICES
 
 if TYPE_CHECKING:
@@ -52,14 +53,16 @@ def one_line(array: Array) -> str:
 def describe(array: Array) -> Description:
     version = array._version()
     schema = version.schema
-    chunks = array.chunks()
+    chunks, where = array.chunks(), array.location(version.number)
     facts = [
         ("schema", str(schema)),
         ("kind", "sparse" if array.sparse else "dense"),
         ("version", f"{version.number}, {version.operation}, {version.created:%Y-%m-%d %H:%M:%S} UTC"),
-        ("cells", f"{version.cells:,} in {version.box}"),
+        ("cells", f"{_cells(where, version.cells)} in {version.box}"),
         ("stored", f"{human_bytes(version.bytes)} in {counted(len(chunks), 'chunk')} of {schema.grid.chunk}"),
     ]
+    if isinstance(where, RepeatedLocation):
+        facts.append(("stored by", f"({', '.join(where.shared)}), and shown at every cell that lies there"))
     for axis in schema.numbering:
         numbered = "tells cells apart that share all other coordinates; any number is near unless a query names it"
         facts.append(("numbering", f"{schema.dimension_names[axis]} {numbered}"))
@@ -68,8 +71,12 @@ def describe(array: Array) -> Description:
     if array.gridding is not None:
         facts.append(("grid", "\n".join(map(str, array.gridding.axes))))
     facts.append(("history", "\n".join(_history(array))))
-    facts.append(("location", str(array.location(version.number))))
+    facts.append(("location", str(where)))
     return Description(f"{array.name}", tuple(facts))
+
+
+def _cells(where: Location, stored: int) -> str:
+    return f"results of {counted(stored, 'position')}" if isinstance(where, RepeatedLocation) else f"{stored:,}"
 
 
 def describe_view(view: View) -> Description:

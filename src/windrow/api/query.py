@@ -17,15 +17,16 @@ from windrow.model.window import Window, regrid
 from windrow.operations.query.bound_query import BoundQuery, CellsQuery, GridQuery, bound_query
 from windrow.operations.query.stored import stored_scan, working_scan
 from windrow.plan.binding import bind
-from windrow.plan.bound import Bound, BoundScan
+from windrow.plan.bound import Bound, BoundNamed
 from windrow.plan.nodes import Changes, GroupBy, Plan, Scan
 from windrow.plan.nodes import Windowed as WindowedPlan
+from windrow.plan.positions import BoundRepeated
 from windrow.plan.rewriting import Optimized, optimize
 from windrow.plan.specs import Measure, WindowSpec
 from windrow.plan.stored_shapes import shape_arrays, unknown_shape
 from windrow.storage.records import ArrayRecord, VersionRecord
 from windrow.storage.working import WorkingArray
-from windrow.views.shown import as_shown
+from windrow.views.shown import as_shown, versions_below
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -108,7 +109,7 @@ class Query:
     within: Batch | None = field(default=None, compare=False, repr=False)
     views: str | None = None
     """Whether it may be answered from views; None leaves that to the connection."""
-    _last: tuple[object, Optimized, dict[Scan, BoundScan]] = field(init=False, compare=False, repr=False)
+    _last: tuple[object, Optimized, dict[Scan, BoundNamed]] = field(init=False, compare=False, repr=False)
     """The versions that it was bound to last, and the steps: binding them again would come to the same."""
 
     def __post_init__(self) -> None:
@@ -213,10 +214,10 @@ class Query:
             key = [(record.directory, version.number, version.pointer) for record, version, _ in found.values()]
             last = getattr(self, "_last", None)
             if last is None or last[0] != key:
-                scans: dict[Scan, BoundScan] = {}
+                scans: dict[Scan, BoundNamed] = {}
                 bound = bind(
                     self.plan,
-                    lambda scan: self._opened(scan, found, scans),
+                    lambda scan: self._opened(batch, scan, found, scans),
                     self._changed,
                     lambda step, name: self._values(step, name, found),
                 )
@@ -224,10 +225,10 @@ class Query:
                 object.__setattr__(self, "_last", last)
         return last[1], found
 
-    def _opened(self, scan: Scan, found: Versions, scans: dict[Scan, BoundScan]) -> BoundScan:
+    def _opened(self, batch: Batch | None, scan: Scan, found: Versions, scans: dict[Scan, BoundNamed]) -> BoundNamed:
         """An array as it is read, the same wherever the query names it."""
         if scan not in scans:
-            scans[scan] = _scan(self.database, scan, *found[scan])
+            scans[scan] = _scan(self.database, scan, batch, *found[scan])
         return scans[scan]
 
     def _changed(self, step: Changes) -> pa.Table:
@@ -284,7 +285,16 @@ class Query:
                 found[scan] = _version(self.database, scan, pinned.get(scan), batch)
             except UnknownNameError as error:
                 raise unknown_shape(scan, error) from error
-        return found
+        return found | self._below(found, batch)
+
+    def _below(self, found: Versions, batch: Batch | None) -> Versions:
+        """The versions of other arrays at whose cells views are shown."""
+        below: Versions = {}
+        for record, version, working in found.values():
+            for base, held in versions_below(self.database.warehouse, record, version.number):
+                scan = Scan(base.name, held.number if working is None else None)
+                below[scan] = _version(self.database, scan, None, batch) if working is not None else (base, held, None)
+        return below
 
     def __repr__(self) -> str:
         return f"<windrow query, not yet computed: {self.plan}>"
@@ -332,13 +342,21 @@ def _version(
 
 
 def _scan(
-    database: Database, scan: Scan, record: ArrayRecord, version: VersionRecord, working: WorkingArray | None
-) -> BoundScan:
+    database: Database,
+    scan: Scan,
+    batch: Batch | None,
+    record: ArrayRecord,
+    version: VersionRecord,
+    working: WorkingArray | None,
+) -> BoundNamed:
     asked = scan.version is not None or scan.as_of is not None
     shown = f"{record.name}@{version.number}" if asked else record.name
     if working is not None:
-        return as_shown(database.warehouse, record, working_scan(database.catalog, working))
-    return as_shown(database.warehouse, record, stored_scan(database.warehouse, shown, record, version))
+        found = as_shown(database.warehouse, record, working_scan(database.catalog, working), version.number)
+        if isinstance(found, BoundRepeated) and batch is not None:
+            return batch.opened()[1].now(record.name)  # which knows at which cells it is shown
+        return found
+    return as_shown(database.warehouse, record, stored_scan(database.warehouse, shown, record, version), version.number)
 
 
 def totals(cells: Cells, aggregates: Mapping[str, Aggregate]) -> Query:

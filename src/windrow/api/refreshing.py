@@ -8,18 +8,19 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from windrow.errors import UnknownNameError
-from windrow.operations.query.stored import stored_scan, working_scan
+from windrow.operations.query.stored import stored_scan
 from windrow.storage.view_rows import STATE
 from windrow.views.check import count_damaged_states, find_differences
 from windrow.views.known import KnownView, known_views, pinned_scans
 from windrow.views.maintain import fresh
-from windrow.views.shown import as_shown
+from windrow.views.reduced.form import stored_form
+from windrow.views.shown import as_shown, versions_below
 
 if TYPE_CHECKING:
     from windrow.api.batch import Batch
     from windrow.api.database import Database
     from windrow.api.reports import Report
-    from windrow.plan.bound import BoundScan
+    from windrow.plan.bound import BoundNamed
 
 
 ASKED = "a full refresh was asked for"
@@ -83,11 +84,7 @@ def _bring(batch: Batch, view: KnownView, anew: str) -> None:
     transaction, maintenance = batch.opened()
     moments = {}
     for base, held in view.held.items():
-        working = transaction.known(base)
-        if working is None:
-            now = _scan(batch, base)
-        else:
-            now = as_shown(transaction.warehouse, working.record, working_scan(transaction.catalog, working))
+        now = _scan(batch, base) if transaction.known(base) is None else maintenance.now(base)
         try:
             moments[base] = (_scan(batch, base, held), now)
         except UnknownNameError:  # the version that it holds for was given up
@@ -97,10 +94,11 @@ def _bring(batch: Batch, view: KnownView, anew: str) -> None:
     transaction.view_changes[view.name] = fresh(view, brought)
 
 
-def _scan(batch: Batch, name: str, number: int | None = None) -> BoundScan:
+def _scan(batch: Batch, name: str, number: int | None = None) -> BoundNamed:
     warehouse = batch.database.warehouse
     record = warehouse.catalog.array(name)
-    return as_shown(warehouse, record, stored_scan(warehouse, name, record, warehouse.catalog.version(record, number)))
+    version = warehouse.catalog.version(record, number)
+    return as_shown(warehouse, record, stored_scan(warehouse, name, record, version), version.number)
 
 
 def check(database: Database, name: str) -> Check:
@@ -114,13 +112,16 @@ def check(database: Database, name: str) -> Check:
         record, version = catalog.current(name)
         bases = {base: (catalog.array(base), held) for base, held in view.held.items()}
         versions = [(array, catalog.version(array, held)) for array, held in bases.values()]
-        stored = stored_scan(warehouse, name, record, version)
+        stored = as_shown(warehouse, record, stored_scan(warehouse, name, record, version), version.number)
         kept = f"{STATE}{name}" if f"{STATE}{name}" in catalog.array_names() else None
         states = None if kept is None else stored_scan(warehouse, kept, *catalog.current(kept))
-        moment = {a.name: as_shown(warehouse, a, stored_scan(warehouse, a.name, a, found)) for a, found in versions}
+        scans = ((a, found, stored_scan(warehouse, a.name, a, found)) for a, found in versions)
+        moment = {a.name: as_shown(warehouse, a, scan, found.number) for a, found, scan in scans}
+        below = [one for a, found in versions for one in versions_below(warehouse, a, found.number)]
         pinned = pinned_scans(warehouse, view.definition)
-    with warehouse.hold([*versions, (record, version)]):
+    with warehouse.hold([*versions, *below, (record, version)]):
         expected = view.definition.bind(moment, pinned)
-        differences = find_differences(database.engine, stored, expected)
-        damaged = 0 if states is None else count_damaged_states(database.engine, states, expected)
-    return Check(name, version.cells, differences, damaged)
+        cells, differences = find_differences(database.engine, stored, expected)
+        results = stored_form(expected, view.reduced)
+        damaged = 0 if states is None else count_damaged_states(database.engine, states, results)
+    return Check(name, cells, differences, damaged)

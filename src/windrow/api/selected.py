@@ -18,7 +18,7 @@ from windrow.model.schema import Schema
 from windrow.operations.query.bound_query import CellsQuery, GridQuery
 from windrow.operations.query.round import stored_boxes
 from windrow.operations.query.run import source_of
-from windrow.plan.bound import Bound, BoundScan, BoundSelection, carried_metadata
+from windrow.plan.bound import Bound, BoundNamed, BoundScan, BoundSelection, carried_metadata
 from windrow.plan.nodes import Filter, Plan, Scan
 from windrow.plan.scopes import CellScope
 
@@ -126,13 +126,15 @@ class Selected(Query, Cells):
 
     def to_spark(self) -> DataFrame:
         """The cells as a lazy Spark DataFrame: dimensions and attributes as columns, missing as NULL."""
-        from windrow.operations.dataframes import dense_frame, sparse_frame
+        from windrow.operations.dataframes import computed_frame, dense_frame, sparse_frame
 
         query, executor = self.bind(), self.database.engine.spark()
         # What is made of a DataFrame does not know of it, so that only the connection's end is surely late enough.
         self.database.warehouse.leases.keep(query.lease)
         bound = query.bound
-        scan = next(step for step in bound.walk() if isinstance(step, BoundScan))
+        scan = next(step for step in bound.walk() if isinstance(step, BoundNamed))
+        if not isinstance(scan, BoundScan):
+            return computed_frame(executor, source_of(self.database.engine, bound), bound.box)
         if scan is bound and bound.schema.sparse:
             return sparse_frame(executor, scan.snapshot, None)
         frame: Any = sparse_frame if bound.schema.sparse else dense_frame

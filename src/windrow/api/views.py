@@ -23,6 +23,9 @@ from windrow.views.explain import ViewExplanation, check_strict, explain
 from windrow.views.history import Entry, as_table, loads_table
 from windrow.views.known import KnownView, known_views, stale_because, warn_of_stale
 from windrow.views.making import view_schema
+from windrow.views.reduced.form import reduced_by, stored_form
+from windrow.views.reduced.states import keep_states
+from windrow.views.rules.choose import state_store
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -193,6 +196,7 @@ def fill_new(batch: Batch, name: str, definition: Definition, settings: Settings
     query = Query(batch.database, definition.plan, views="off")
     found = query.bind(batch)
     bound = found.bound
+    reduced = reduced_by(bound, settings)
     if settings.maintain == "strict":
         check_strict(bound)
     schema = view_schema(bound, settings.chunks)
@@ -202,7 +206,11 @@ def fill_new(batch: Batch, name: str, definition: Definition, settings: Settings
     batch._make(replace(plan, gridding=lies_on))
     working = transaction.working(name)
     follow_query(working, bound)
-    made = rebuild(batch.database.engine, working, bound)
+    engine, stores = batch.database.engine, stored_form(bound, reduced)
+    made = rebuild(engine, working, stores)
+    kept = None
+    if settings.maintain != "full":
+        kept = keep_states(engine, state_store(engine, transaction, name, stores), stores)
     settle(working)
     entry = Entry.now("created", "its query was computed", cells=made.cells)
     transaction.view_changes[name] = ViewChange(
@@ -211,6 +219,7 @@ def fill_new(batch: Batch, name: str, definition: Definition, settings: Settings
         FRESH,
         definition=str(definition.plan),
         settings=settings.as_json(),
-        facts=facts_of(definition, bound.scalar),
+        facts=facts_of(definition, bound.scalar, reduced),
         history=(entry.as_json(),),
+        state=kept,
     )

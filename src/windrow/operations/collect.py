@@ -65,7 +65,8 @@ def collect_garbage(
     freed = given_up = 0
     pins: list[Pin] = []
     warehouse.leases.forget_idle()
-    for name in catalog.array_names():
+    # Views before what they read, for what a version of one needs may go with it.
+    for name in [one.name for one in sorted(catalog.array_records(), key=lambda one: -one.id)]:
         record = catalog.array(name)
         with locked_array(catalog, record.id, name, lock_timeout):
             kept = {**({} if drop_pins else _pinned(warehouse, record)), **versions_read(warehouse, record)}

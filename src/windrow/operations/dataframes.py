@@ -15,6 +15,8 @@ from windrow.execution.executor import Executor, Job
 from windrow.model.arrow import block_to_arrow
 from windrow.model.box import Box
 from windrow.model.schema import CHUNK_COLUMN, Schema
+from windrow.model.source import ComputedCells
+from windrow.operations.query.sparse_run import cell_blocks
 from windrow.storage.cells import cell_fields, stored_fields
 from windrow.storage.dense.snapshots import DenseSnapshot
 from windrow.storage.records import Part
@@ -88,6 +90,26 @@ def _dead_rows(snapshot: SparseSnapshot, parts: Sequence[Part]) -> pa.Table:
 
 def _nothing(_task: object) -> Iterator[pa.RecordBatch]:
     return iter(())
+
+
+@dataclass(frozen=True)
+class ComputedRows:
+    """A task: the cells of a computed source in one box, as rows."""
+
+    source: ComputedCells
+    box: Box
+
+
+def computed_rows(task: ComputedRows) -> Iterator[pa.RecordBatch]:
+    fields = frame_fields(task.source.schema)
+    return iter(task.source.read(task.box).cast(fields).to_batches(ROWS_PER_BATCH))
+
+
+def computed_frame(executor: SparkExecutor, source: ComputedCells, box: Box) -> DataFrame:
+    """Each task computes a block and hands its cells to Spark."""
+    blocks = cell_blocks(source, source.reading_grid, box, executor) if not box.is_empty else []
+    tasks = [ComputedRows(source.within(block), block) for block in blocks]
+    return executor.frame(computed_rows, tasks, frame_fields(source.schema))
 
 
 @dataclass(frozen=True)

@@ -73,13 +73,19 @@ class Bound:
 
 
 @dataclass(frozen=True, kw_only=True)
-class BoundScan(Bound):
-    """A version of an array. ``snapshot`` reads it, ``cells`` says how many it has where that is known."""
+class BoundNamed(Bound):
+    """A version of an array or view, as queries see it."""
 
     name: str
+    metadata: Metadata = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class BoundScan(BoundNamed):
+    """A version of an array. ``snapshot`` reads it, ``cells`` says how many it has where that is known."""
+
     snapshot: Any
     cells: int | None = None
-    metadata: Metadata = field(default_factory=dict)
     chunks: Callable[[], Any] | None = field(default=None, compare=False, repr=False)
     """Reads where its cells lie, chunk by chunk."""
 
@@ -98,8 +104,8 @@ class BoundChanges(Bound):
     ``read`` gives its rows: coordinates, then attributes.
     """
 
-    before: BoundScan
-    after: BoundScan
+    before: BoundNamed
+    after: BoundNamed
     read: Callable[[], Any] = field(compare=False, repr=False)
 
     @property
@@ -378,7 +384,7 @@ def _has_order(bound: Bound) -> bool:
 
 def carried_metadata(bound: Bound) -> dict[str, Mapping[str, str]]:
     """What is known of the attributes that come from an array as they are; computed ones have units of their own."""
-    if isinstance(bound, BoundScan):
+    if isinstance(bound, BoundNamed):
         return {name: bound.metadata[name] for name in bound.schema.attribute_names if name in bound.metadata}
     if isinstance(bound, (BoundSelection, BoundRound, BoundFilter, BoundSpread)):
         return carried_metadata(bound.source)

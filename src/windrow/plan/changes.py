@@ -9,7 +9,7 @@ from typing import Any
 from windrow.errors import SchemaError
 from windrow.model.schema import Attribute, Schema
 from windrow.model.types import TYPES
-from windrow.plan.bound import BoundChanges, BoundScan, LabelItems
+from windrow.plan.bound import BoundChanges, BoundNamed, LabelItems
 from windrow.plan.nodes import Changes
 
 CHANGE = "change"
@@ -24,7 +24,7 @@ def no_changes(plan: Changes) -> Any:
     raise SchemaError("what changed between two versions cannot be read here", got=str(plan))
 
 
-def bind_changes(plan: Changes, before: BoundScan, after: BoundScan, changed: Changed) -> BoundChanges:
+def bind_changes(plan: Changes, before: BoundNamed, after: BoundNamed, changed: Changed) -> BoundChanges:
     """The table of what changed; nothing is read yet."""
     if CHANGE in after.types:
         what = f"array {plan.array} has a column of the name that says what left and what came"
@@ -48,7 +48,7 @@ def _with_sparse_chunks(schema: Schema) -> Schema:
     return replace(schema, dimensions=dimensions).with_chunks()
 
 
-def _shared_labels(before: BoundScan, after: BoundScan) -> LabelItems:
+def _shared_labels(before: BoundNamed, after: BoundNamed) -> LabelItems:
     """The labels of dimensions along which the one version only goes on where the other ends.
 
     Elsewhere a cell's number has meant two things, and rows are told by their numbers alone.

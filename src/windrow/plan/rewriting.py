@@ -17,6 +17,7 @@ from windrow.plan.bound import (
     BoundColumns,
     BoundCount,
     BoundFilter,
+    BoundNamed,
     BoundScan,
     BoundSelection,
     BoundTotals,
@@ -77,7 +78,7 @@ class Optimized:
         step = self.bound if self.asked is None else self.asked
         while isinstance(step, (BoundColumns, BoundFilter, BoundSelection)):
             step = step.source
-        return isinstance(step, BoundScan) and step.schema.sparse
+        return isinstance(step, BoundNamed) and step.schema.sparse
 
 
 def optimize(bound: Bound) -> Optimized:

@@ -12,10 +12,10 @@ from windrow.model.offset_runs import MOST_OFFSETS
 from windrow.model.schema import Schema
 from windrow.model.shape import Shape
 from windrow.model.shape_terms import StoredOffsets
-from windrow.plan.bound import BoundScan
+from windrow.plan.bound import BoundNamed, BoundScan
 from windrow.plan.nodes import Neighbours, Plan, Scan, SimilarityJoin
 
-Lookup = Callable[[Scan], BoundScan]
+Lookup = Callable[[Scan], BoundNamed]
 
 _NORMS = {
     "l1": "L1(1)",
@@ -46,9 +46,7 @@ def listed_shape(shape: Shape, schema: Schema, lookup: Lookup) -> Shape:
     """The shape with the offsets that arrays hold, on the dimensions of an array of this schema."""
     if not shape.stored:
         return shape
-    found = {name: lookup(_scan(name)) for name in shape.stored}
-    for name, scan in found.items():
-        _check(name, scan)
+    found = {name: _checked(name, lookup(_scan(name))) for name in shape.stored}
     placed = [
         replace(term, on=_dimensions(term, found[term.array].schema, schema))
         if isinstance(term, StoredOffsets)
@@ -63,12 +61,16 @@ def _scan(name: str) -> Scan:
     return Scan(array, int(version) if version else None)
 
 
-def _check(name: str, scan: BoundScan) -> None:
+def _checked(name: str, scan: BoundNamed) -> BoundScan:
     if not scan.schema.sparse:
         hint = "Its cells are the offsets, so make it with create sparse array"
         raise SchemaError("a shape is stored as a sparse array", got=f"{name}, which is dense", hint=hint)
+    if not isinstance(scan, BoundScan):
+        hint = "Make the view with store = cells"
+        raise SchemaError("a shape is stored cell by cell", got=f"{name}, a view with results of positions", hint=hint)
     if scan.cells is not None and scan.cells > MOST_OFFSETS:
         raise SchemaError(f"the shape {name} has too many offsets to list", got=f"{scan.cells:,}", hint="Use a norm")
+    return scan
 
 
 def _names(schema: Schema) -> tuple[str, ...]:

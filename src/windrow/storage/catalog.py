@@ -42,6 +42,8 @@ class Catalog(PartsCatalog):
     def __init__(self, engine: Engine) -> None:
         super().__init__(engine)
         self._views_known = False
+        self._no_views: set[tuple[int, str]] = set()
+        """Arrays that were found to be no views: every read asks."""
         self._labels = functools.lru_cache(VERSIONS_REMEMBERED)(self._read_labels)
 
     # Arrays
@@ -158,6 +160,16 @@ class Catalog(PartsCatalog):
         """All views, each after those that it reads; hidden ones, too."""
         with self.reading() as connection:
             return view_records(connection) if self._has_views(connection) else []
+
+    def view(self, record: ArrayRecord) -> ViewRecord | None:
+        """What makes an array a view; None if it is none, which it then never becomes."""
+        key = record.id, record.directory
+        if key in self._no_views:
+            return None
+        found = next((view for view in self.views() if view.array_id == record.id), None)
+        if found is None:
+            self._no_views.add(key)
+        return found
 
     def lock_key(self, array_id: int) -> int:
         """Under which number an array is locked: arrays that views join have one lock, for they change together."""

@@ -122,9 +122,15 @@ def forget_view(connection: Connection, array_id: int) -> None:
 
 
 def forget_view_versions(connection: Connection, array_id: int, numbers: Iterable[int]) -> None:
-    """Forget what versions of a view held for, and all but the last lines of its history."""
+    """Forget what versions of a view held for, and all but the last lines of its history.
+
+    A version of which nothing is known, as one that compaction made, holds for what the last one before it did.
+    """
     versions, history = tables.view_versions, tables.view_history
-    for number in numbers:
+    kept = sa.select(tables.versions.c.number).where(tables.versions.c.array_id == array_id)
+    known = connection.scalars(sa.select(versions.c.number).where(versions.c.array_id == array_id)).all()
+    needed = {max((one for one in known if one <= number), default=None) for number in connection.scalars(kept)}
+    for number in set(numbers) - needed:
         connection.execute(sa.delete(versions).where(versions.c.array_id == array_id, versions.c.number == number))
     lines = sa.select(history.c.id).where(history.c.array_id == array_id).order_by(history.c.id.desc())
     first = connection.scalar(lines.offset(HISTORY_KEPT - 1).limit(1))

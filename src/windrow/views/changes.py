@@ -19,7 +19,8 @@ import pyarrow.compute as pc
 from windrow.kernels.sparse.matching import found_in, match_cells
 from windrow.model.box import Box
 from windrow.model.schema import VALID_SUFFIX, Schema
-from windrow.plan.bound import BoundScan
+from windrow.plan.bound import Bound, BoundNamed, BoundScan
+from windrow.plan.positions import BoundRepeated
 from windrow.storage.cells import cell_fields, coordinates, in_coordinate_order
 from windrow.storage.pieces import pieces_of, read_piece, read_rows_of
 from windrow.views.regions import MOST_CLUSTERS, cluster_cells, merge_boxes
@@ -109,13 +110,22 @@ class GridChange:
 Change = CellChange | GridChange
 
 
-def differ(before: BoundScan, after: BoundScan) -> bool:
+def differ(before: BoundNamed, after: BoundNamed) -> bool:
     """Whether anything was done to an array; it may be the same all the same."""
     if before.labels != after.labels or before.box != after.box:
         return True
+    if isinstance(before, BoundRepeated) and isinstance(after, BoundRepeated):
+        return differ(before.results, after.results) or differ(_cells_of(before), _cells_of(after))
+    assert isinstance(before, BoundScan)
+    assert isinstance(after, BoundScan)
     if not after.schema.sparse:
         return bool(before.snapshot.pointer != after.snapshot.pointer)
     return pieces_of(before.snapshot) != pieces_of(after.snapshot)
+
+
+def _cells_of(view: BoundRepeated) -> BoundNamed:
+    """The array at whose cells a view is shown."""
+    return next(step for step in view.source.walk() if isinstance(step, BoundNamed))
 
 
 def find_change(before: BoundScan, after: BoundScan, written: Iterable[int] | None = None) -> Change:
@@ -248,13 +258,13 @@ def same_blocks(one: npt.NDArray[Any], other: npt.NDArray[Any]) -> Mask:
     return same
 
 
-def label_boxes(before: BoundScan, after: BoundScan) -> list[Box]:
+def label_boxes(before: Bound, after: Bound) -> list[Box]:
     """Where cells have other labels than before."""
     found = (_label_box(before, after, axis) for axis in range(after.schema.ndim))
     return [box for box in found if box is not None]
 
 
-def _label_box(before: BoundScan, after: BoundScan, axis: int) -> Box | None:
+def _label_box(before: Bound, after: Bound, axis: int) -> Box | None:
     """The cells from the first one on whose label along an axis is another than before."""
     first = first_new_label(before, after, after.schema.dimensions[axis].name)
     if first is None:
@@ -264,7 +274,7 @@ def _label_box(before: BoundScan, after: BoundScan, axis: int) -> Box | None:
     return Box(tuple(lo), after.box.hi)
 
 
-def first_new_label(before: BoundScan, after: BoundScan, name: str) -> int | None:
+def first_new_label(before: Bound, after: Bound, name: str) -> int | None:
     """The first place along a dimension at which there was another label before; None if all have theirs still."""
     old, new = dict(before.labels).get(name), dict(after.labels).get(name)
     if old is None or new is None:
@@ -276,7 +286,7 @@ def first_new_label(before: BoundScan, after: BoundScan, name: str) -> int | Non
     return int(differs[0]) if len(differs) else 0
 
 
-def relabelled(before: BoundScan, after: BoundScan) -> Sequence[str]:
+def relabelled(before: Bound, after: Bound) -> Sequence[str]:
     """The dimensions along which cells that were there have other labels now."""
     names = after.schema.dimension_names
     return [name for name in names if first_new_label(before, after, name) is not None]

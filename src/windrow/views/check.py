@@ -23,13 +23,13 @@ from windrow.views.tolerance import Float64Array, Tolerances, core_tolerances, r
 CHANGE = "change"
 
 
-def find_differences(engine: Engine, stored: Bound, expected: Bound) -> pa.Table:
-    """The cells that a view has and should not have ("left"), and those that it should have ("came")."""
+def find_differences(engine: Engine, stored: Bound, expected: Bound) -> tuple[int, pa.Table]:
+    """How many cells a view has; and those that it should not have ("left"), and that it should have ("came")."""
     there, wanted = all_cells(engine, stored), all_cells(engine, expected)
     schema = stored.schema
     allowed = result_tolerances(engine, expected, wanted)
     wanted = wanted.cast(cell_fields(schema))
-    return tell_apart(schema, *_unlike(schema, there, wanted, allowed))
+    return there.num_rows, tell_apart(schema, *_unlike(schema, there, wanted, allowed))
 
 
 def count_damaged_states(engine: Engine, states: Bound, expected: Bound) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
@@ -14,14 +14,14 @@ from windrow.aggregates.user import user_aggregate
 from windrow.errors import DataError, SchemaError, nearest
 from windrow.language.parser import parse
 from windrow.plan.binding import bind
-from windrow.plan.bound import Bound, BoundScan
+from windrow.plan.bound import Bound, BoundNamed
 from windrow.plan.nodes import Changes, Plan, Scan
 from windrow.plan.operators import Operated, find_operator
 from windrow.plan.rewriting import optimize
 from windrow.plan.statements import Query
 from windrow.plan.stored_shapes import shape_arrays
 
-Moment = Mapping[str, BoundScan]
+Moment = Mapping[str, BoundNamed]
 """The arrays of a view, each as it is or was at some moment."""
 
 CHOICES: Mapping[str, tuple[str, ...]] = {
@@ -141,7 +141,7 @@ class Definition:
         measures = (measure for step in self.plan.walk() for measure in getattr(step, "aggregates", ()))
         return tuple(dict.fromkeys(one.function for one in measures if not is_built_in(one.function)))
 
-    def bind(self, moment: Moment, pinned: Mapping[Scan, BoundScan]) -> Bound:
+    def bind(self, moment: Moment, pinned: Mapping[Scan, BoundNamed]) -> Bound:
         """The query on the arrays as they were at a moment."""
         return optimize(bind(self.plan, lambda scan: pinned[scan] if _is_pinned(scan) else moment[scan.array])).bound
 
@@ -150,9 +150,12 @@ def _is_pinned(scan: Scan) -> bool:
     return scan.version is not None or scan.as_of is not None
 
 
-def facts_of(definition: Definition, scalar: bool) -> dict[str, Any]:
-    """What is kept of a view's query besides its text: what its users' aggregates did when it was built."""
-    return {"scalar": scalar, "fingerprints": _fingerprints(definition)}
+def facts_of(definition: Definition, scalar: bool, reduced: Sequence[str]) -> dict[str, Any]:
+    """What is kept of a view's query besides its text: what its users' aggregates did when it was built.
+
+    ``reduced`` are the dimensions without which its results are stored.
+    """
+    return {"scalar": scalar, "fingerprints": _fingerprints(definition), "reduced": list(reduced)}
 
 
 def _fingerprints(definition: Definition) -> dict[str, str]:

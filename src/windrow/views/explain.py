@@ -23,9 +23,11 @@ from windrow.plan.bound import (
     side_name,
 )
 from windrow.plan.operators import BoundOperated
+from windrow.plan.positions import positions_text
 from windrow.views.definition import PLACEMENT, Settings
 from windrow.views.making import view_schema
 from windrow.views.placed.choice import why_not_placed
+from windrow.views.reduced.form import free_dimensions, reduced_by, stored_form
 from windrow.views.rules.choose import core_of, why_not_patched
 from windrow.views.rules.sides import joined_layout
 from windrow.views.rules.totals import totals_layout
@@ -48,6 +50,8 @@ class ViewExplanation:
     settings: Settings
     bases: tuple[str, ...]
     parts: tuple[Part, ...]
+    stored: str | None = None
+    """How results are stored that do not depend on all dimensions of their cells."""
     in_one_place: str | None = None
     """Why several executors do not share it out; None if they do."""
 
@@ -55,6 +59,8 @@ class ViewExplanation:
         width = max(len(part.what) for part in self.parts)
         lines = [f"view of: {self.query}", f"reads: {', '.join(self.bases)}"]
         lines += [f"  {part.what:<{width}}  {part.way}: {part.why}" for part in self.parts]
+        if self.stored is not None:
+            lines.append(self.stored)
         when = "by refresh alone" if self.settings.deferred else "with every batch, in the batch's own version"
         lines.append(
             f"brought up to date {when}; maintain = {self.settings.maintain}: {_MAINTAIN[self.settings.maintain]}"
@@ -80,8 +86,20 @@ _ON_FAILURE = {"refuse": "the batch is refused", "stale": "the batch goes throug
 
 
 def explain(query: str, bound: Bound, settings: Settings, bases: tuple[str, ...]) -> ViewExplanation:
-    reason = why_not_placed(bound, view_schema(bound, settings.chunks).with_chunks())
-    return ViewExplanation(query, settings, bases, tuple(_parts(bound)), reason)
+    stores = stored_form(bound, reduced_by(bound, settings))
+    reason = why_not_placed(stores, view_schema(bound, settings.chunks).with_chunks())
+    return ViewExplanation(query, settings, bases, tuple(_parts(bound)), _stored(bound, settings), reason)
+
+
+def _stored(bound: Bound, settings: Settings) -> str | None:
+    free = free_dimensions(bound)
+    if not free:
+        return None
+    shared = positions_text(bound.schema, tuple(map(bound.schema.axis, free)))
+    why = f"no result depends on {' or '.join(free)}"
+    if reduced_by(bound, settings):
+        return f"stored by {shared}: {why}, so that cells which differ in nothing else share theirs"
+    return f"stored by cell, as store = {settings.store} says, though {why}"
 
 
 def _parts(bound: Bound) -> Iterator[Part]:

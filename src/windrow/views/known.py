@@ -10,14 +10,14 @@ from functools import cached_property
 
 from windrow.errors import StaleViewWarning, UnknownNameError
 from windrow.operations.query.stored import stored_scan
-from windrow.plan.bound import BoundScan
+from windrow.plan.bound import BoundNamed
 from windrow.plan.nodes import Plan, Scan
 from windrow.storage.failures import damaged_rows
 from windrow.storage.records import ArrayRecord, VersionRecord
 from windrow.storage.view_rows import FRESH, ViewRecord
 from windrow.storage.warehouse import Warehouse
 from windrow.views.definition import Definition, Settings
-from windrow.views.shown import as_shown
+from windrow.views.shown import as_shown, held_at
 
 
 @dataclass(frozen=True)
@@ -41,6 +41,11 @@ class KnownView:
     def scalar(self) -> bool:
         """Whether it is one result over all cells."""
         return bool(self.record.facts.get("scalar"))
+
+    @property
+    def reduced(self) -> tuple[str, ...]:
+        """The dimensions without which its results are stored."""
+        return tuple(self.record.facts.get("reduced", ()))
 
     @cached_property
     def definition(self) -> Definition:
@@ -96,20 +101,26 @@ def warn_of_stale(warehouse: Warehouse, plan: Plan) -> None:
             warnings.warn(f"view {name} is stale: {reason}", StaleViewWarning, stacklevel=4)
 
 
-def pinned_scans(warehouse: Warehouse, definition: Definition) -> dict[Scan, BoundScan]:
+def pinned_scans(warehouse: Warehouse, definition: Definition) -> dict[Scan, BoundNamed]:
     """The old versions that a view reads."""
-    found = {}
+    found: dict[Scan, BoundNamed] = {}
     for scan in definition.pinned:
         record, version = _pinned_version(warehouse, scan)
         shown = stored_scan(warehouse, f"{record.name}@{version.number}", record, version)
-        found[scan] = as_shown(warehouse, record, shown)
+        found[scan] = as_shown(warehouse, record, shown, version.number)
     return found
 
 
 def versions_read(warehouse: Warehouse, record: ArrayRecord) -> dict[int, str]:
-    """The versions of an array that views name in their queries, each with one such view: without it there is none."""
-    found = {}
+    """The versions of an array that views cannot be read without, each with one such view.
+
+    They are those that queries of views name, and those at whose cells versions of views are shown.
+    """
+    found: dict[int, str] = {}
     for view in known_views(warehouse):
+        if view.reduced and record.name in view.held:
+            for version in warehouse.catalog.versions(view.array):
+                found[held_at(warehouse, view.record, view.array, version.number)[record.id]] = view.name
         for scan in view.definition.pinned:
             if scan.array == record.name:
                 with suppress(UnknownNameError):  # given up by a windrow that did not look

@@ -13,15 +13,19 @@ from typing import Any
 from windrow.errors import CancelledError, Error
 from windrow.execution.engine import Engine
 from windrow.operations.query.stored import stored_scan, working_scan
-from windrow.plan.bound import BoundScan
+from windrow.plan.bound import BoundNamed, BoundScan
+from windrow.plan.positions import BoundRepeated
 from windrow.storage.transaction import Transaction
 from windrow.storage.view_rows import FAILED, FRESH, STALE, STATE, ViewChange
+from windrow.storage.working import WorkingArray
 from windrow.views.bring import Brought, Moments, bring
 from windrow.views.changes import Change, differ, find_change
 from windrow.views.definition import check_fingerprints, facts_of
 from windrow.views.history import Entry
 from windrow.views.known import KnownView, known_views
 from windrow.views.reads import remember
+from windrow.views.reduced.changes import shown_change
+from windrow.views.reduced.reading import at_cells
 from windrow.views.shown import as_shown
 
 
@@ -31,13 +35,13 @@ class Maintenance:
 
     engine: Engine
     transaction: Transaction
-    _held: dict[str, dict[str, BoundScan]] = field(default_factory=dict)
+    _held: dict[str, dict[str, BoundNamed]] = field(default_factory=dict)
     """For each view that was brought up to date in here, the bases as they were then."""
-    _base: dict[str, BoundScan] = field(default_factory=dict)
-    _seen: dict[str, tuple[Any, BoundScan]] = field(default_factory=dict)
+    _base: dict[str, BoundNamed] = field(default_factory=dict)
+    _seen: dict[str, tuple[Any, BoundNamed]] = field(default_factory=dict)
     """Sparse arrays as they stand in here, for as long as they do: what one view reads of them, others find."""
     _views: list[KnownView] | None = None
-    _found: dict[str, tuple[BoundScan, BoundScan, Change]] = field(default_factory=dict)
+    _found: dict[str, tuple[BoundNamed, BoundNamed, Change]] = field(default_factory=dict)
     _reverted: set[str] = field(default_factory=set)
     """Views that were changed in here and taken back: what was written since says nothing of what they were between."""
 
@@ -58,34 +62,43 @@ class Maintenance:
             self._views = known_views(self.transaction.warehouse)
         return self._views
 
-    def _now(self, name: str) -> BoundScan:
+    def now(self, name: str) -> BoundNamed:
+        """An array or view as it stands in here."""
         working = self.transaction.known(name)
         if working is None:
             return self._published(name)
-        if not working.record.sparse:
-            return as_shown(self.transaction.warehouse, working.record, working_scan(self.transaction.catalog, working))
-        stands = dict(working.parts), working.hi, working.schema, dict(working.labels)
+        view = next((view for view in self.views if view.name == name and view.reduced), None)
+        # A view stored by position is shown at the cells of the moment that it was brought up to.
+        held = {} if view is None else self._held.get(name, {})
+        stands = dict(working.parts), working.hi, working.schema, dict(working.labels), held
         known = self._seen.get(name)
         if known is None or known[0] != stands:
-            scan = working_scan(self.transaction.catalog, working)
-            scan = replace(scan, snapshot=remember(scan.snapshot))
-            known = self._seen[name] = stands, as_shown(self.transaction.warehouse, working.record, scan)
+            known = self._seen[name] = stands, self._stands(working, view if held else None)
         return known[1]
 
-    def _published(self, name: str) -> BoundScan:
+    def _stands(self, working: WorkingArray, view: KnownView | None) -> BoundNamed:
+        warehouse, scan = self.transaction.warehouse, working_scan(self.transaction.catalog, working)
+        if working.record.sparse:
+            scan = replace(scan, snapshot=remember(scan.snapshot))
+        if view is None:
+            return as_shown(warehouse, working.record, scan, working.base.number)
+        return at_cells(warehouse, view, scan, self._held[view.name])
+
+    def _published(self, name: str) -> BoundNamed:
         if name not in self._base:
             warehouse, known = self.transaction.warehouse, self.transaction.known(name)
             record, version = self.transaction.catalog.current(name) if known is None else (known.record, known.base)
-            self._base[name] = as_shown(warehouse, record, stored_scan(warehouse, name, record, version))
+            scan = stored_scan(warehouse, name, record, version)
+            self._base[name] = as_shown(warehouse, record, scan, version.number)
         return self._base[name]
 
-    def _earlier(self, view: KnownView, name: str) -> BoundScan:
+    def _earlier(self, view: KnownView, name: str) -> BoundNamed:
         """A base as it was when a view was last brought up to date."""
         return self._held.get(view.name, {}).get(name) or self._published(name)
 
     def _keep(self, view: KnownView) -> None:
         bases = [name for name in view.held if self.transaction.known(name) is not None]
-        changed = [name for name in bases if differ(self._earlier(view, name), self._now(name))]
+        changed = [name for name in bases if differ(self._earlier(view, name), self.now(name))]
         known = self.transaction.view_changes.get(view.name)
         if known is not None and known.status == FAILED and view.record.status == FRESH:
             # It broke on the batch's way and was taken back; what the batch has done since may have mended that.
@@ -106,7 +119,7 @@ class Maintenance:
                 ),
             )
             return
-        moments = {name: (self._earlier(view, name), self._now(name)) for name in view.held}
+        moments = {name: (self._earlier(view, name), self.now(name)) for name in view.held}
         try:
             brought = self.bring(view, moments)
         except CancelledError:
@@ -157,21 +170,28 @@ class Maintenance:
         working = self.transaction.known(name)
         if working is None or not working.changed:
             return
-        before, now = self._published(name), self._now(name)
+        before, now = self._published(name), self.now(name)
         same = before.labels == now.labels and before.box == now.box
-        if same and find_change(before, now, self._written(name, before)).is_empty:
+        if same and self._find_change(name, before, now).is_empty:
             self.transaction.revert(name)
             self._reverted.add(name)
 
-    def _change(self, name: str, before: BoundScan, after: BoundScan) -> Change | None:
+    def _change(self, name: str, before: BoundNamed, after: BoundNamed) -> Change | None:
         """What happened to an array, looked up once for all views that read it."""
         if not differ(before, after):
             return None
         known = self._found.get(name)
         if known is None or known[0] is not before or differ(known[1], after):
-            known = before, after, find_change(before, after, self._written(name, before))
+            known = before, after, self._find_change(name, before, after)
             self._found[name] = known
         return known[2]
+
+    def _find_change(self, name: str, before: BoundNamed, after: BoundNamed) -> Change:
+        if isinstance(before, BoundRepeated) and isinstance(after, BoundRepeated):
+            return shown_change(self.engine, before, after)
+        assert isinstance(before, BoundScan)
+        assert isinstance(after, BoundScan)
+        return find_change(before, after, self._written(name, before))
 
     def _written(self, name: str, before: BoundScan) -> list[int] | None:
         """The chunks of a dense array that may not be as they were, if that is known."""
@@ -192,7 +212,7 @@ def fresh(view: KnownView, brought: Brought) -> ViewChange:
     bases = dict.fromkeys(view.held)
     change = ViewChange(view.name, bases, FRESH, learned=brought.learned, history=history, state=brought.state)
     rebuilt = brought.entry is not None and brought.entry.way == "rebuilt"
-    return replace(change, facts=facts_of(view.definition, view.scalar)) if rebuilt else change
+    return replace(change, facts=facts_of(view.definition, view.scalar, view.reduced)) if rebuilt else change
 
 
 def _refused(view: KnownView, error: Error) -> Error:

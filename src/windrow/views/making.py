@@ -13,9 +13,9 @@ from windrow.plan.bound import (
     BoundFilter,
     BoundJoin,
     BoundJoined,
+    BoundNamed,
     BoundPairs,
     BoundRound,
-    BoundScan,
     BoundSelection,
     BoundSpread,
     BoundTotals,
@@ -27,6 +27,7 @@ from windrow.plan.bound import (
 from windrow.plan.grouping.label_parts import BoundParted
 from windrow.plan.grouping.values import values_refused
 from windrow.plan.operators import BoundOperated
+from windrow.plan.positions import BoundPositions
 
 
 def view_schema(bound: Bound, chunks: Mapping[str, int] | None) -> Schema:
@@ -71,12 +72,12 @@ def growing_axes(bound: Bound) -> list[bool]:
 
     They are followed by place and not by name, for a pair's are named after its sides.
     """
-    if isinstance(bound, BoundScan):
+    if isinstance(bound, BoundNamed):
         return [dimension.growing for dimension in bound.schema.dimensions]
     if isinstance(bound, (BoundSelection, BoundRound)):  # what reaches as far as there are cells may go on with them
         ends = zip(growing_axes(bound.source), bound.box.hi, bound.source.box.hi, strict=True)
         return [grown and own >= whole for grown, own, whole in ends]
-    if isinstance(bound, (BoundFilter, BoundColumns, BoundWindow, BoundOperated)):
+    if isinstance(bound, (BoundFilter, BoundColumns, BoundWindow, BoundOperated, BoundPositions)):
         return growing_axes(bound.source)
     if isinstance(bound, BoundJoin):  # an anti join: left cells as they are
         return growing_axes(bound.left)

@@ -12,7 +12,7 @@ from windrow.execution.engine import Engine
 from windrow.model.box import Box
 from windrow.operations.query.cellwise import GridCells
 from windrow.operations.query.run import compute_cells_in, source_of
-from windrow.plan.bound import Bound, BoundColumns, BoundFilter, BoundHeld, BoundScan, BoundSelection
+from windrow.plan.bound import Bound, BoundColumns, BoundFilter, BoundHeld, BoundNamed, BoundSelection
 from windrow.storage.cells import cell_fields
 from windrow.views.changes import CellChange, Change, net_tables
 from windrow.views.evaluate import evaluate_cells, outside
@@ -28,7 +28,7 @@ def step_change(engine: Engine, before: Bound, after: Bound, changes: Changes) -
     known = None if scan is None else changes.get(scan.name)
     if scan is not None and isinstance(known, CellChange):
         tables = [
-            _through(engine, step, cast(BoundScan, scan_below(step)), table)
+            _through(engine, step, cast(BoundNamed, scan_below(step)), table)
             for step, table in ((before, known.left), (after, known.came))
         ]
         return net_tables(after.schema, *tables)
@@ -36,14 +36,14 @@ def step_change(engine: Engine, before: Bound, after: Bound, changes: Changes) -
     return net_tables(_as_sparse(after).schema, *(cells_in(engine, step, boxes) for step in (before, after)))
 
 
-def scan_below(bound: Bound) -> BoundScan | None:
-    """The array that a step reads cell by cell, if it does no more than that."""
+def scan_below(bound: Bound) -> BoundNamed | None:
+    """The array or view that a step reads cell by cell, if it does no more than that."""
     while isinstance(bound, CELLWISE):
         bound = bound.source
-    return bound if isinstance(bound, BoundScan) else None
+    return bound if isinstance(bound, BoundNamed) else None
 
 
-def _through(engine: Engine, step: Bound, scan: BoundScan, table: pa.Table) -> pa.Table:
+def _through(engine: Engine, step: Bound, scan: BoundNamed, table: pa.Table) -> pa.Table:
     """What a step makes of some cells of the array that it reads."""
     held = BoundHeld(
         schema=scan.schema, box=scan.box, labels=scan.labels, gridding=scan.gridding, table=table.combine_chunks()

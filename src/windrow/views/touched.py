@@ -21,6 +21,7 @@ from windrow.plan.bound import (
     BoundFilter,
     BoundJoin,
     BoundJoined,
+    BoundNamed,
     BoundPairs,
     BoundRound,
     BoundScan,
@@ -29,6 +30,7 @@ from windrow.plan.bound import (
     BoundWindow,
 )
 from windrow.plan.operators import BoundOperated
+from windrow.plan.positions import BoundPositions, BoundRepeated, at_positions
 from windrow.plan.windows import WindowPlan
 from windrow.views.regions import merge_boxes, project, stretch
 from windrow.views.touched_joins import touched_left
@@ -50,8 +52,12 @@ def find_touched(before: Bound, after: Bound, changed: Changed) -> list[Box]:
     return found if isinstance(after, _PASSED_ON) else merge_boxes(found)
 
 
-def _scan(before: BoundScan, after: BoundScan, changed: Changed) -> list[Box]:
+def _scan(before: BoundNamed, after: BoundNamed, changed: Changed) -> list[Box]:
     return list(changed.get(after.name, ()))
+
+
+def _positions(before: BoundPositions, after: BoundPositions, changed: Changed) -> list[Box]:
+    return [at_positions(box, after.schema, after.axes) for box in find_touched(before.source, after.source, changed)]
 
 
 def _cellwise(before: Bound, after: Bound, changed: Changed) -> list[Box]:
@@ -180,10 +186,12 @@ def _anti(before: BoundJoin, after: BoundJoin, changed: Changed) -> list[Box]:
     return touched_left(before, after, changed, find_touched)
 
 
-_PASSED_ON = (BoundScan, BoundFilter, BoundColumns, BoundJoin)
+_PASSED_ON = (BoundScan, BoundRepeated, BoundFilter, BoundColumns, BoundJoin)
 
 _RULES: Mapping[type[Bound], Callable[[Any, Any, Changed], list[Box]]] = {
     BoundScan: _scan,
+    BoundRepeated: _scan,
+    BoundPositions: _positions,
     BoundSelection: _selection,
     BoundFilter: _cellwise,
     BoundColumns: _cellwise,

@@ -12,15 +12,16 @@ from windrow.plan.bound import (
     BoundFilter,
     BoundJoin,
     BoundJoined,
+    BoundNamed,
     BoundPairs,
     BoundRound,
-    BoundScan,
     BoundSelection,
     BoundTotals,
     BoundWindow,
     makes_pairs,
     side_name,
 )
+from windrow.plan.positions import BoundPositions
 from windrow.plan.windows import needed_attributes
 from windrow.views.changes import Change
 
@@ -43,9 +44,9 @@ def used_attributes(bound: Bound) -> dict[str, set[str]]:
 
 def _read(bound: Bound, wanted: Wanted) -> Iterator[tuple[str, set[str]]]:
     """The arrays below a step of whose result some attributes are wanted, and what is read of them."""
-    if isinstance(bound, BoundScan):
+    if isinstance(bound, BoundNamed):
         yield bound.name, set(wanted) & set(bound.schema.attribute_names)
-    elif isinstance(bound, (BoundSelection, BoundRound)):
+    elif isinstance(bound, (BoundSelection, BoundRound, BoundPositions)):
         yield from _read(bound.source, wanted)
     elif isinstance(bound, BoundFilter):
         yield from _read(bound.source, {*wanted, *_names([bound.condition])})

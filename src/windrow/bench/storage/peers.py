@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from windrow.api.array import Location
+from windrow.api.location import Location
 from windrow.bench.report import Measurement
 from windrow.bench.storage.sky import ROUNDS, Cells, Cost, line, measure_cost
 

@@ -216,7 +216,7 @@ class CellsQuery(BoundQuery):
             if self.optimized.asked is not None:
                 order = in_stored_order if self.optimized.lists_stored_cells else in_coordinate_order
                 found = order(found, self.schema)
-        elif rows is not None and self.optimized.lists_stored_cells:
+        elif self.optimized.lists_stored_cells:
             found = in_stored_order(compute_cells_in(self.engine, self.source, self.box), self.schema)
         elif isinstance(self.bound, BoundWindow):  # how many results there will be is known, so a lack of memory is too
             from windrow.operations.query.sparse_run import compute

@@ -38,6 +38,7 @@ from windrow.plan.bound import (
 from windrow.plan.grouping.label_parts import BoundParted
 from windrow.plan.operators import BoundOperated
 from windrow.plan.pairs import Qualifiers, requalified
+from windrow.plan.positions import BoundRepeated, at_positions, positions_text
 from windrow.plan.printing import shape_text
 from windrow.plan.rewriting import Considered, Optimized
 from windrow.plan.substitution import replaced_columns
@@ -159,7 +160,7 @@ def _cells(bound: Bound) -> int:
         return math.prod(map(_cells, bound.sides))
     if isinstance(bound, BoundJoin):
         return _cells(bound.left)
-    if isinstance(bound, BoundSpread):
+    if isinstance(bound, (BoundSpread, BoundRepeated)):
         return _cells(bound.source)
     if isinstance(bound, BoundChanges):
         return sum(map(_cells, bound.inputs()))
@@ -196,6 +197,9 @@ def _reads(bound: Bound, box: Box, names: Collection[str]) -> Iterator[tuple[int
     elif isinstance(bound, BoundSpread):
         yield from _reads(bound.source, box, names)
         yield from _reads(bound.totals, bound.totals.box, names)
+    elif isinstance(bound, BoundRepeated):
+        yield from _reads(bound.source, box, ())
+        yield from _reads(bound.results, at_positions(box, bound.schema, bound.axes), names)
     elif isinstance(bound, BoundRound):
         for piece, _ in pieces_around(box, bound.axis, bound.seam, bound.skip):
             yield from _reads(bound.source, piece, names)
@@ -254,6 +258,8 @@ def _counted(cells: int) -> str:
 def _text(bound: Bound) -> str:
     if isinstance(bound, BoundScan):
         return f"scan {bound.name}, {'sparse' if bound.schema.sparse else 'dense'}"
+    if isinstance(bound, BoundRepeated):
+        return f"view {bound.name}, the results of {positions_text(bound.schema, bound.axes)} at the cells below"
     if isinstance(bound, BoundChanges):
         return f"changes from {bound.before.name} to {bound.after.name}, a table"
     if isinstance(bound, BoundSelection):

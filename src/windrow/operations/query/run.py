@@ -23,6 +23,7 @@ from windrow.operations.query.cellwise import CellColumns, GridCells, GridColumn
 from windrow.operations.query.fused.paths import TotalsProblem, choose_path, fold_blocks
 from windrow.operations.query.held import HeldCells, HeldGrid, laid_on_grid
 from windrow.operations.query.operated import OperatedGrid
+from windrow.operations.query.positions import PositionCells, RepeatedCells
 from windrow.operations.query.round import RoundGrid
 from windrow.operations.query.scans import StoredCells, StoredGrid
 from windrow.operations.query.sparse_run import ComputeCells, cell_blocks, compute_cells
@@ -51,6 +52,7 @@ from windrow.plan.bound import (
 from windrow.plan.changes import CHANGE
 from windrow.plan.grouping.label_parts import BoundParted, key_attributes
 from windrow.plan.operators import BoundOperated
+from windrow.plan.positions import BoundPositions, BoundRepeated
 from windrow.plan.steps import ended
 from windrow.plan.windows import WindowPlan
 from windrow.storage.cells import cell_fields, coordinates, in_coordinate_order
@@ -87,6 +89,11 @@ def _source(engine: Engine, bound: Bound) -> Any:
     if isinstance(bound, BoundAdjusted):
         return _adjusted(engine, bound)
     source = _source(engine, _below(bound))
+    if isinstance(bound, BoundPositions):
+        return PositionCells(source, bound.schema, bound.box, bound.labels, bound.source.box, bound.axes)
+    if isinstance(bound, BoundRepeated):
+        results = _source(engine, bound.results)
+        return RepeatedCells(source, results, bound.schema, bound.box, bound.labels, bound.axes)
     if isinstance(bound, BoundSpread):
         return _spread(engine, source, bound)
     if isinstance(bound, BoundFilter):

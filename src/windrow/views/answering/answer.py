@@ -43,7 +43,7 @@ def answer(engine: Engine, warehouse: Warehouse, optimized: Optimized, reads: Se
     used = [view for view in candidates if view.name in planner.used]
     return Answer(
         replace(optimized, bound=bound, considered=tuple(notes), asked=optimized.bound if used else None),
-        tuple(view.version for view in used),
+        tuple(version for view in used for version in view.versions),
         tuple((view.name, view.stale) for view in used if view.stale is not None),
     )
 

@@ -9,13 +9,14 @@ from dataclasses import dataclass
 
 from windrow.errors import Error
 from windrow.operations.query.stored import stored_scan
-from windrow.plan.bound import Bound, BoundScan
+from windrow.plan.bound import Bound, BoundNamed
 from windrow.plan.nodes import Scan
 from windrow.storage.records import ArrayRecord, VersionRecord
 from windrow.storage.view_rows import HIDDEN
 from windrow.storage.warehouse import Warehouse
 from windrow.views.answering.cores import Topped, topped_core
 from windrow.views.known import KnownView, known_views
+from windrow.views.shown import as_shown, versions_below
 
 Versioned = tuple[ArrayRecord, VersionRecord]
 
@@ -25,7 +26,7 @@ class Read:
     """An array that the query reads: the step of the plan, what it was bound to, and which version that is."""
 
     scan: Scan
-    bound: BoundScan
+    bound: BoundNamed
     record: ArrayRecord
     version: VersionRecord
 
@@ -36,8 +37,9 @@ class Candidate:
 
     name: str
     query: Bound
-    stored: BoundScan
-    version: Versioned
+    stored: BoundNamed
+    versions: tuple[Versioned, ...]
+    """What reading it reads."""
     stale: str | None = None
     """Why it does not hold for the versions that the query reads; it then serves as it is, if that was asked for."""
 
@@ -112,15 +114,17 @@ def _candidate(
     shown = view.name if present else f"{view.name}@{number}"
     pinned = {scan: _pinned(warehouse, scan, moment) for scan in view.definition.pinned}
     query = view.definition.bind({name: read.bound for name, read in moment.items()}, pinned)
-    stored = stored_scan(warehouse, shown, view.array, version)
-    return Candidate(view.name, query, stored, (view.array, version), stale)
+    stored = as_shown(warehouse, view.array, stored_scan(warehouse, shown, view.array, version), number)
+    versions = ((view.array, version), *versions_below(warehouse, view.array, number))
+    return Candidate(view.name, query, stored, versions, stale)
 
 
-def _pinned(warehouse: Warehouse, scan: Scan, moment: Mapping[str, Read]) -> BoundScan:
+def _pinned(warehouse: Warehouse, scan: Scan, moment: Mapping[str, Read]) -> BoundNamed:
     """An old version that the view reads: the one that the query reads, too, if it does."""
     record = warehouse.catalog.array(scan.array)
     version = warehouse.catalog.version(record, scan.version, scan.as_of)
     for read in moment.values():
         if (read.record.id, read.version.number) == (record.id, version.number):
             return read.bound
-    return stored_scan(warehouse, f"{record.name}@{version.number}", record, version)
+    shown = stored_scan(warehouse, f"{record.name}@{version.number}", record, version)
+    return as_shown(warehouse, record, shown, version.number)

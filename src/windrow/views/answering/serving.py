@@ -10,7 +10,7 @@ from windrow.aggregates.parts import can_join
 from windrow.expressions.nodes import Column
 from windrow.operations.query.adjusted import needed_parts
 from windrow.operations.query.totals import column_of
-from windrow.plan.bound import Bound, BoundScan
+from windrow.plan.bound import Bound
 from windrow.plan.steps import columns, selected
 from windrow.views.answering.candidates import Candidate
 from windrow.views.answering.cores import Core, Measured, Topped
@@ -32,7 +32,7 @@ class UnlikeError(NotServedError):
     """It is a query of another kind altogether."""
 
 
-def read_columns(stored: BoundScan, names: Mapping[str, str], like: Bound) -> Bound:
+def read_columns(stored: Bound, names: Mapping[str, str], like: Bound) -> Bound:
     """Columns of a view under other names, as the results that a step promises."""
     for name, column in names.items():
         mine, theirs = like.schema.attribute(name), stored.schema.attribute(column)

@@ -10,13 +10,14 @@ from windrow.model.grid import ChunkGrid
 from windrow.model.schema import Schema
 from windrow.operations.join.build import is_by_cell
 from windrow.placement import Rates
-from windrow.plan.bound import Bound, BoundJoin, BoundJoined
+from windrow.plan.bound import Bound, BoundJoin, BoundJoined, BoundScan
 from windrow.storage.chunks.cache import CACHE_BYTES
 from windrow.storage.transaction import Transaction
 from windrow.storage.working import WorkingArray
 from windrow.views.changes import CellChange, Change
 from windrow.views.definition import PLACEMENT, Settings
 from windrow.views.placed.arrays import JoinedArray
+from windrow.views.reduced.form import positions_in
 from windrow.views.rules.choose import core_of, why_not_patched
 from windrow.views.rules.joined import JoinedRule
 from windrow.views.state_store import StateStore
@@ -83,8 +84,8 @@ class PlacedView:
         found: dict[str, JoinedArray] = {}
         for old, new in ((before.left, after.left), (before.right, after.right)):
             was, now = scan_below(old), scan_below(new)
-            assert was is not None
-            assert now is not None
+            assert isinstance(was, BoundScan)
+            assert isinstance(now, BoundScan)
             if now.name not in found:
                 change = self.changes.get(now.name)
                 assert change is None or isinstance(change, CellChange)
@@ -104,7 +105,9 @@ def why_not_placed(bound: Bound, schema: Schema) -> str | None:
         return "results of few values are missing"
     join = core.source
     scans = [scan_below(side) for side in (join.left, join.right)]
-    if any(scan is None or not scan.schema.sparse for scan in scans):
+    if positions_in(core) is not None:
+        return "its results are stored by position"
+    if any(not isinstance(scan, BoundScan) or not scan.schema.sparse for scan in scans):
         return "its sides are not stored cells"
     if any(scan is not None and "@" in scan.name for scan in scans):
         return "it reads an old version"

@@ -10,13 +10,16 @@ from windrow.execution.engine import Engine
 from windrow.operations.join.build import is_by_cell
 from windrow.plan.bound import Bound, BoundJoin, BoundJoined, BoundTotals, makes_pairs
 from windrow.storage.transaction import Transaction
+from windrow.storage.working import WorkingArray
 from windrow.views.making import view_schema
+from windrow.views.reduced.form import has_every_position, positions_in
 from windrow.views.rules import chained, grouped, joined, nearest, totals
 from windrow.views.rules.alone import AloneRule, counted
 from windrow.views.rules.chained import ChainedRule
 from windrow.views.rules.grouped import GroupedRule
 from windrow.views.rules.joined import JoinedRule
 from windrow.views.rules.nearest import NearestRule, ranked
+from windrow.views.rules.reduced import ReducedRule
 from windrow.views.rules.sides import joined_layout
 from windrow.views.rules.totals import TotalsRule, totals_layout
 from windrow.views.state_store import StateStore
@@ -103,8 +106,8 @@ def state_store(engine: Engine, transaction: Transaction, view: str, bound: Boun
     return StateStore(engine, transaction, view, view_schema(kept_step(bound), None), layout)
 
 
-def find_rule(engine: Engine, store: StateStore | None, bases: Bases) -> Rule | None:
-    """The rule that patches a view by what changed."""
+def find_rule(engine: Engine, store: StateStore | None, bases: Bases, working: WorkingArray) -> Rule | None:
+    """The rule that patches a view, which stands as it was brought up to date last, by what changed."""
     before, after = core_of(bases.before), core_of(bases.after)
     if store is None or type(before) is not type(after) or why_not_patched(bases.before) is not None:
         return None
@@ -117,6 +120,9 @@ def find_rule(engine: Engine, store: StateStore | None, bases: Bases) -> Rule | 
         assert isinstance(after, BoundJoin | BoundJoined)
         return AloneRule(engine, kept[0], kept[1], bases.changes, store, after)
     if isinstance(before, BoundJoined) and isinstance(after, BoundJoined):
+        if positions_in(after) is not None:
+            told = has_every_position(bases.after) and has_every_position(bases.before)
+            return ReducedRule(engine, before, after, bases.changes, store, working, told)
         rule = JoinedRule if is_by_cell(after) else GroupedRule
         return rule(engine, before, after, bases.changes, store)
     if isinstance(before, BoundTotals) and isinstance(after, BoundTotals):

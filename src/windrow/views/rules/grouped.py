@@ -17,7 +17,6 @@ from windrow.execution.executor import Job
 from windrow.kernels.sparse.matching import match_cells
 from windrow.model.box import Box
 from windrow.operations.join.aggregates import Wanted
-from windrow.operations.join.reader import FirstSide
 from windrow.operations.join.sources import JoinedCells
 from windrow.operations.query.sparse_run import cell_blocks
 from windrow.plan.bound import BoundJoined, side_name
@@ -138,9 +137,7 @@ class ReduceGroups:
 def reduce_groups(task: ReduceGroups) -> tuple[Places, State]:
     """The groups, and the state of each as far as the task's left cells go."""
     finder, schema = task.finder, task.finder.left
-    side = finder.reader.left
-    assert isinstance(side, FirstSide)
-    lefts = outside(read_boxes(side.source, [task.box], schema), schema, task.before).combine_chunks()
+    lefts = outside(read_boxes(finder.source, [task.box], schema), schema, task.before).combine_chunks()
     held = replace(finder, reader=replace(finder.reader, left=finder.held(lefts), itself=False))
     places, numbers = number_places(group_keys(coordinates(lefts, schema), task.axes))
     return places, finder.kept.layout.fold(held.reduce(lefts.num_rows), numbers, len(places[0]))

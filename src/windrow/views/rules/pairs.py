@@ -27,6 +27,7 @@ from windrow.expressions.nodes import Column as Name
 from windrow.expressions.nodes import Node
 from windrow.model.box import Box
 from windrow.model.schema import Schema
+from windrow.model.source import ComputedCells
 from windrow.model.types import DataType
 from windrow.operations.join.aggregates import is_plain, ordered_columns
 from windrow.operations.join.pairs import Selection
@@ -77,6 +78,12 @@ class PairFinder:
     ordered: bool
     kept: Kept
 
+    @property
+    def source(self) -> ComputedCells:
+        """All left cells."""
+        assert isinstance(self.reader.left, FirstSide)
+        return self.reader.left.source
+
     def held(self, table: pa.Table) -> FirstSide:
         return FirstSide(HeldCells(self.left, self.box, (), table))
 
@@ -118,9 +125,9 @@ class PairFinder:
         """
         at, together = coordinates(left, self.left), [np.arange(left.num_rows)]
         whole, spark = held.cells_decoded(_around(at)), engine.goes_to_spark(left.num_rows * PAIR_BYTES)
-        if whole <= LITTLE_CELLS and not spark:
-            return together
         narrow = self._narrow_axes(held)
+        if not spark and (whole <= LITTLE_CELLS or not narrow):
+            return together
         parted = [column if axis in narrow else np.zeros_like(column) for axis, column in enumerate(at)]
         numbers = cluster_numbers(parted if narrow else at, self.left.grid, 4 * engine.local.workers)
         clusters = [np.flatnonzero(numbers == number) for number in range(int(numbers.max()) + 1)]
@@ -128,12 +135,20 @@ class PairFinder:
         return clusters if spark or whole > apart + TASK_CELLS * len(clusters) else together
 
     def _narrow_axes(self, held: JoinReader) -> set[int]:
-        """The left dimensions along which partners are no further away than a chunk is long."""
-        shape, chunk, found = held.shape, held.right.schema.grid.chunk, set[int]()
+        """The left dimensions along which partners are no further away than a chunk is long.
+
+        Cells are stored in the order of chunks, so that after a dimension in which partners are anywhere a cut saves
+        nothing: what lies on both sides of it is in the same row groups.
+        """
+        shape, grid, found = held.shape, held.right.schema.grid, set[int]()
+        names = [Name(name, side_name(1)).key for name in self.left.dimension_names]
         for axis, place in enumerate(held.mapping):
-            if place is not None and not shape.free[axis] and shape.stop[axis] - shape.start[axis] <= chunk[axis]:
-                names = [Name(name, side_name(1)).key for name in self.left.dimension_names]
-                found.update([names.index(place.cell.key)] if place.cell.key in names else [])
+            if grid.radix[axis] == 1:
+                continue
+            near = place is not None and not shape.free[axis]
+            if place is None or not near or shape.stop[axis] - shape.start[axis] > grid.chunk[axis]:
+                break
+            found.update([names.index(place.cell.key)] if place.cell.key in names else [])
         return found
 
     def reduce(self, count: int) -> State:

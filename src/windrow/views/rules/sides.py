@@ -18,9 +18,8 @@ from windrow.model.schema import Schema
 from windrow.model.source import ComputedCells
 from windrow.operations.join.aggregates import Wanted
 from windrow.operations.join.build import join_reader
-from windrow.operations.join.reader import FirstSide
 from windrow.operations.query.run import source_of
-from windrow.plan.bound import Bound, BoundJoin, BoundJoined
+from windrow.plan.bound import Bound, BoundJoin, BoundJoined, BoundScan
 from windrow.plan.pairs import sided_types
 from windrow.storage.cells import coordinates
 from windrow.views.changes import CellChange, net_tables
@@ -58,6 +57,18 @@ def used_side(bound: BoundJoined, number: int) -> Schema:
     return replace(side, attributes=kept, sparse=True)
 
 
+def find_pairs(engine: Engine, bound: BoundJoined) -> PairFinder:
+    """What finds the pairs of a join, and makes states of them."""
+    reader = join_reader(bound.source, lambda side: source_of(engine, side))
+    ordered = any(aggregate.definition.ordered for _, aggregate in bound.aggregates)
+    left, arguments = used_side(bound, 1), _wanted(bound).used()
+    return PairFinder(reader, left, bound.source.left.box, arguments, ordered, kept_of(bound))
+
+
+def _wanted(bound: BoundJoined) -> Wanted:
+    return Wanted(bound.arguments, tuple(aggregate for _, aggregate in bound.aggregates), bound.min_count)
+
+
 @dataclass(frozen=True)
 class JoinRule:
     """A view of a join at one batch: the join as it was, as it is, and what changed below."""
@@ -74,14 +85,11 @@ class JoinRule:
 
     @property
     def left_source(self) -> ComputedCells:
-        side = self.finder.reader.left
-        assert isinstance(side, FirstSide)
-        return side.source
+        return self.finder.source
 
     @property
     def wanted(self) -> Wanted:
-        aggregates = tuple(aggregate for _, aggregate in self.after.aggregates)
-        return Wanted(self.after.arguments, aggregates, self.after.min_count)
+        return _wanted(self.after)
 
     @cached_property
     def finder(self) -> PairFinder:
@@ -89,10 +97,7 @@ class JoinRule:
 
     def finder_of(self, bound: BoundJoined) -> PairFinder:
         """What finds pairs of the join as it is, or as it was."""
-        join = bound.source
-        reader = join_reader(_without_chunks(join), lambda side: source_of(self.engine, side))
-        ordered = any(aggregate.definition.ordered for _, aggregate in bound.aggregates)
-        return PairFinder(reader, self.left_schema, join.left.box, self.wanted.used(), ordered, kept_of(bound))
+        return find_pairs(self.engine, replace(bound, source=_without_chunks(bound.source)))
 
     def side_changes(self) -> tuple[CellChange, CellChange]:
         """What happened to both sides, as far as it matters: another value that nobody reads is no change."""
@@ -126,4 +131,4 @@ def _without_chunks(join: BoundJoin) -> BoundJoin:
 
 def _without_chunks_of(side: Bound) -> Bound:
     scan = scan_below(side)
-    return side if scan is None else put_on(side, scan, replace(scan, chunks=None))
+    return side if not isinstance(scan, BoundScan) else put_on(side, scan, replace(scan, chunks=None))
