@@ -22,6 +22,7 @@ from windrow.views.explain import ViewExplanation, check_strict, explain
 from windrow.views.history import Entry, as_table, loads_table
 from windrow.views.known import KnownView, known_views, stale_because, warn_of_stale
 from windrow.views.making import view_schema
+from windrow.views.placed.build import build_placed
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -191,9 +192,13 @@ def fill_new(batch: Batch, name: str, definition: Definition, settings: Settings
     batch._make(replace(plan, gridding=lies_on))
     working = transaction.working(name)
     follow_query(working, bound)
-    made = rebuild(batch.database.engine, working, bound)
+    engine = batch.database.engine
+    by_nodes = build_placed(engine, transaction, working, bound, settings, mends=True)
+    made = rebuild(engine, working, bound) if by_nodes is None else by_nodes.applied
     settle(working)
     entry = Entry.now("created", "its query was computed", cells=made.cells)
+    if by_nodes is not None:
+        entry = entry.placed(by_nodes.placement)
     transaction.view_changes[name] = ViewChange(
         name,
         dict.fromkeys(definition.names),
@@ -202,4 +207,5 @@ def fill_new(batch: Batch, name: str, definition: Definition, settings: Settings
         settings=settings.as_json(),
         facts=facts_of(definition, bound.scalar),
         history=(entry.as_json(),),
+        state=None if by_nodes is None else by_nodes.state,
     )

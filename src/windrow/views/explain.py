@@ -81,6 +81,8 @@ _ON_FAILURE = {"refuse": "the batch is refused", "stale": "the batch goes throug
 
 def explain(query: str, bound: Bound, settings: Settings, bases: tuple[str, ...]) -> ViewExplanation:
     reason = why_not_placed(bound, view_schema(bound, settings.chunks).with_chunks())
+    if settings.maintain == "full":
+        reason = "all of it is computed again at every batch"
     return ViewExplanation(query, settings, bases, tuple(_parts(bound)), reason)
 
 

@@ -129,10 +129,10 @@ def without_indexes(snapshot: SparseSnapshot) -> SparseSnapshot:
 
 
 def result_chunks(
-    transaction: Transaction, working: WorkingArray, touched: Iterable[int], identity: str
+    transaction: Transaction, working: WorkingArray, touched: Iterable[int], identity: str, looks: bool
 ) -> ArrayChunks:
-    """A view or its states as tasks that merge have to know it."""
-    stats = working.chunks(transaction.catalog).merged()
+    """A view or its states as tasks that merge have to know it; as empty, unless they are to look at it."""
+    stats = working.chunks(transaction.catalog).merged() if looks else ChunkStatistics.empty(working.schema.ndim)
     following = working.base.number + 1
     return ArrayChunks(
         place_of(transaction, working.record),
