@@ -147,7 +147,7 @@ def _move_views(batch: Batch, state: State, order: Array, light: Array, room: Ro
 
 
 def _move_clusters(batch: Batch, state: State, listing: Listing, order: Array, light: Array, room: Room) -> int:
-    """Try another home for each view chunk, where all pairs that change it are joined, too; how many moves were made."""
+    """Try another home for each view chunk, with all pairs that change it joined there; how many moves were made."""
     moved = 0
     for stamp, view in enumerate(order):
         pairs = listing.pairs[listing.first[view] : listing.first[view + 1]]

@@ -67,7 +67,7 @@ class JoinedArray:
         return ArrayChunks(
             place_of(self.transaction, self.record),
             without_indexes(self.before.snapshot),
-            _versions(old),
+            chunk_versions(old),
             names.of(old.changed),
             self.staged,
             dict(zip(now.ordinals[mine].tolist(), now.changed[mine].tolist(), strict=True)),
@@ -119,7 +119,8 @@ def place_of(transaction: Transaction, record: ArrayRecord) -> str:
     return transaction.warehouse.path(record.directory)
 
 
-def _versions(stats: ChunkStatistics) -> dict[int, int]:
+def chunk_versions(stats: ChunkStatistics) -> dict[int, int]:
+    """When each chunk last changed."""
     return dict(zip(stats.ordinals.tolist(), stats.changed.tolist(), strict=True))
 
 
@@ -137,7 +138,7 @@ def result_chunks(
     return ArrayChunks(
         place_of(transaction, working.record),
         without_indexes(working.sparse()),
-        _versions(stats),
+        chunk_versions(stats),
         known_identities(transaction, working.record).of(stats.changed),
         Staged("", working.schema),
         dict.fromkeys(touched, following),

@@ -78,9 +78,8 @@ class _Run:
         bases = tuple(array.base() for array in self.arrays)
         rates = self.wishes.rates or read_rates(self.transaction.catalog.setting(RATES))
         share = self._learned_share()
-        planned = make_problem(
-            self.placed.join, bases, self._results(states, bases[0], share), self._numbering(), rates
-        )
+        numbering = Numbering.of(self.placed.join, self.cluster.nodes, self.wishes.assignment)
+        planned = make_problem(self.placed.join, bases, self._results(states, bases[0], share), numbering, rates)
         past = [
             unpack_correlations(one) for one in load_joined(self.transaction.catalog, states.record, self.wishes.window)
         ]
@@ -139,14 +138,6 @@ class _Run:
             return Homes.none()
         found = load_homes(self.transaction.catalog, states.record)
         return _borne_out(found, self._chunks(states), self._chunks(self.placed.working))
-
-    def _numbering(self) -> Numbering:
-        shape = self.placed.join.offsets
-        chunk = self.placed.join.right.schema.grid.chunk
-        spans = zip(shape.start, shape.stop, chunk, shape.free, strict=True)
-        narrow = tuple(axis for axis, (lo, hi, size, free) in enumerate(spans) if not free and hi - lo < size)
-        names = tuple(node.name for node in self.cluster.nodes)
-        return Numbering(names, self.wishes.assignment, narrow or tuple(range(len(chunk))))
 
     def _exchange(
         self,

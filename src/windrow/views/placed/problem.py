@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import numpy.typing as npt
 
+from windrow.execution.nodes import Node
 from windrow.model.grid import ChunkGrid
 from windrow.operations.join.chunks import find_chunk_pairs, stored_scan
 from windrow.placement import Problem, Rates, assign, renumber_homes
@@ -58,19 +59,20 @@ def find_directions(join: BoundJoin, bases: tuple[Base, Base], results: Results)
     states."""
     left, right = bases
     found = [
-        _meet(join, left.new, right.old, NEW_OLD),
-        _meet(join, left.new, right.new, NEW_NEW),
-        _meet(join, left.old, right.new, OLD_NEW),
+        meet(join, left.new, right.old, NEW_OLD),
+        meet(join, left.new, right.new, NEW_NEW),
+        meet(join, left.old, right.new, OLD_NEW),
     ]
     touched = np.unique(np.concatenate([left.new.ordinals, *(one.left for one in found)]))
     whole = np.union1d(np.setdiff1d(touched, results.homes.ordinals), results.asked)
     if len(whole):
-        found.append(_meet(join, left.old.take(np.isin(left.old.ordinals, whole)), right.old, OLD_OLD))
+        found.append(meet(join, left.old.take(np.isin(left.old.ordinals, whole)), right.old, OLD_OLD))
     columns = (np.concatenate([getattr(one, name) for one in found]) for name in ("left", "right", "kind"))
     return Directions(*columns), whole
 
 
-def _meet(join: BoundJoin, left: ChunkStatistics, right: ChunkStatistics, kind: int) -> Directions:
+def meet(join: BoundJoin, left: ChunkStatistics, right: ChunkStatistics, kind: int) -> Directions:
+    """The directions between chunks of the two sides."""
     nothing = np.empty(0, np.int64)
     if not len(left) or not len(right):
         return Directions(nothing, nothing, nothing)
@@ -125,6 +127,14 @@ class Numbering:
     assignment: str
     narrow: tuple[int, ...]
 
+    @classmethod
+    def of(cls, join: BoundJoin, nodes: Sequence[Node], assignment: str) -> Numbering:
+        """Dimensions along which the shape is longer than a chunk do not matter for where a chunk is put."""
+        shape, chunk = join.offsets, join.right.schema.grid.chunk
+        spans = zip(shape.start, shape.stop, chunk, shape.free, strict=True)
+        narrow = tuple(axis for axis, (lo, hi, size, free) in enumerate(spans) if not free and hi - lo < size)
+        return cls(tuple(node.name for node in nodes), assignment, narrow or tuple(range(len(chunk))))
+
     def assign(self, keys: Int64Array, before: int) -> Int32Array:
         narrow = [axis for axis in self.narrow if axis < keys.shape[1]]
         return assign(self.assignment, keys, len(self.nodes), narrow, before)
@@ -134,7 +144,21 @@ def make_problem(
     join: BoundJoin, bases: tuple[Base, ...], results: Results, numbering: Numbering, rates: Rates
 ) -> Planned:
     """What there is to plan. ``bases`` is one array if both sides are the same."""
-    directions, whole = find_directions(join, (bases[0], bases[-1]), results)
+    return number_problem(
+        join, bases, results, numbering, rates, *find_directions(join, (bases[0], bases[-1]), results)
+    )
+
+
+def number_problem(
+    join: BoundJoin,
+    bases: tuple[Base, ...],
+    results: Results,
+    numbering: Numbering,
+    rates: Rates,
+    directions: Directions,
+    whole: Int64Array,
+) -> Planned:
+    """The problem of some directions, and of chunks of results that are done whole."""
     last = len(bases) - 1
     counted = whole if join.kind == "left" else whole[:0]
     bases = tuple(_used(base, (number == 0, number == last), directions, counted) for number, base in enumerate(bases))

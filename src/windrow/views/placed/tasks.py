@@ -78,13 +78,13 @@ class Tasks:
         finder = finder_alone(self.placed.rule.finder, used_side(self.placed.rule.after, 2))
         tasks = []
         for node in range(len(self.cluster.nodes)):
-            partners = _partners(planned, np.flatnonzero(now & (nodes == node)))
+            partners = partners_of(planned, np.flatnonzero(now & (nodes == node)))
             mine = kept & (decision.plan.homes == node)
             keeps = tuple(
                 tuple(np.unique(planned.ordinals[mine & (planned.arrays == array)]).tolist())
                 for array in range(len(self._chunks))
             )
-            needed = _needed(partners, keeps, self._sides)
+            needed = needed_chunks(partners, keeps, self._sides)
             few = tuple(few_chunks(array, ordinals) for array, ordinals in zip(self._chunks, needed, strict=True))
             own = {ordinal: homes[ordinal] for ordinal in partners}
             mine_whole = whole & partners.keys()
@@ -191,7 +191,7 @@ def _by_chunk(at: list[Int64Array], schema: Schema) -> dict[int, list[Int64Array
     return {int(ordinals[rows[0]]): [column[rows] for column in at] for rows in pieces}
 
 
-def _partners(planned: Planned, chosen: Int64Array) -> dict[int, Partners]:
+def partners_of(planned: Planned, chosen: Int64Array) -> dict[int, Partners]:
     found: dict[int, Partners] = {}
     directions = planned.directions
     columns = (directions.left[chosen], directions.right[chosen], directions.kind[chosen])
@@ -200,7 +200,7 @@ def _partners(planned: Planned, chosen: Int64Array) -> dict[int, Partners]:
     return found
 
 
-def _needed(
+def needed_chunks(
     partners: dict[int, Partners], keeps: tuple[tuple[int, ...], ...], sides: tuple[Side, Side]
 ) -> list[set[int]]:
     """Of each array the chunks that a node looks at."""

@@ -53,6 +53,18 @@ def used_side(bound: BoundJoined, number: int) -> Schema:
     return replace(side, attributes=kept, sparse=True)
 
 
+def wanted_of(bound: BoundJoined) -> Wanted:
+    return Wanted(bound.arguments, tuple(aggregate for _, aggregate in bound.aggregates), bound.min_count)
+
+
+def make_finder(engine: Engine, bound: BoundJoined) -> PairFinder:
+    """What finds the pairs of a join."""
+    join = bound.source
+    reader = join_reader(_without_chunks(join), lambda side: source_of(engine, side))
+    ordered = any(aggregate.definition.ordered for _, aggregate in bound.aggregates)
+    return PairFinder(reader, used_side(bound, 1), join.left.box, wanted_of(bound).used(), ordered, kept_of(bound))
+
+
 @dataclass(frozen=True)
 class JoinRule:
     """A view of a join at one batch: the join as it was, as it is, and what changed below."""
@@ -75,8 +87,7 @@ class JoinRule:
 
     @property
     def wanted(self) -> Wanted:
-        aggregates = tuple(aggregate for _, aggregate in self.after.aggregates)
-        return Wanted(self.after.arguments, aggregates, self.after.min_count)
+        return wanted_of(self.after)
 
     @cached_property
     def finder(self) -> PairFinder:
@@ -84,10 +95,7 @@ class JoinRule:
 
     def finder_of(self, bound: BoundJoined) -> PairFinder:
         """What finds pairs of the join as it is, or as it was."""
-        join = bound.source
-        reader = join_reader(_without_chunks(join), lambda side: source_of(self.engine, side))
-        ordered = any(aggregate.definition.ordered for _, aggregate in bound.aggregates)
-        return PairFinder(reader, self.left_schema, join.left.box, self.wanted.used(), ordered, kept_of(bound))
+        return replace(make_finder(self.engine, bound), left=self.left_schema, arguments=self.wanted.used())
 
     def side_changes(self) -> tuple[CellChange, CellChange]:
         """What happened to both sides, as far as it matters: another value that nobody reads is no change."""
