@@ -143,7 +143,7 @@ def test_nodes_do_not_build_what_is_always_computed_again(tmp_path: Path) -> Non
     with database:
         assert not cluster.exchanges
         said = str(database.explain_view(VIEWS["plain"], maintain="full"))
-        assert "kept in one place, because all of it is computed again at every batch" in said
+        assert "not planned, because all of it is computed again at every batch" in said
 
 
 def test_an_empty_array_has_an_empty_view(tmp_path: Path) -> None:

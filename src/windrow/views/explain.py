@@ -48,8 +48,8 @@ class ViewExplanation:
     settings: Settings
     bases: tuple[str, ...]
     parts: tuple[Part, ...]
-    in_one_place: str | None = None
-    """Why several executors do not share it out; None if they do."""
+    unplanned: str | None = None
+    """Why it is not planned which of several executors does what; None if it is."""
 
     def __str__(self) -> str:
         width = max(len(part.what) for part in self.parts)
@@ -64,10 +64,12 @@ class ViewExplanation:
         return "\n".join(lines)
 
     def _sharing(self) -> str:
-        if self.in_one_place is not None:
-            return f"kept in one place, because {self.in_one_place}"
+        if self.unplanned is not None:
+            return (
+                f"not planned, because {self.unplanned}; what is large is cut into tasks that run where there is room"
+            )
         said = ", ".join(f"{name} = {number:g}" for name, number in {**PLACEMENT, **self.settings.placement}.items())
-        return f"joined where a plan says; strategy = {self.settings.strategy}, {said}"
+        return f"built, kept and asked where a plan says; strategy = {self.settings.strategy}, {said}"
 
 
 _MAINTAIN = {

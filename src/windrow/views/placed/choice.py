@@ -113,8 +113,10 @@ class PlacedView:
 def why_not_placed(bound: Bound, schema: Schema) -> str | None:
     """Why a view with such a schema is not brought up to date by several nodes; None if it can be."""
     core = core_of(bound)
-    if not isinstance(core, BoundJoined) or not is_by_cell(core):
-        return "only results of single cells and their partners are shared out"
+    if not isinstance(core, BoundJoined):
+        return "nothing is joined"
+    if not is_by_cell(core):
+        return "a group's pairs may be on every node, and only results of single cells are planned"
     reason = why_not_patched(core)
     if reason is not None:
         return reason
