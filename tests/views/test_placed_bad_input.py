@@ -20,7 +20,7 @@ from windrow.views.placed.rates import FIRST, read_rates
 
 from .checking import read
 from .folders import use_folders
-from .test_placed import VIEWS, caches, cells, create, insert, placed, total
+from .test_placed import VIEWS, caches, cells, insert, placed, total
 
 __all__ = ["placed"]
 
@@ -86,8 +86,7 @@ def test_a_disk_that_fills_while_chunks_are_kept_is_a_warning(placed: Any) -> No
 
     cluster.exchange = short
     with pytest.warns(CacheWarning, match="cannot be written"):
-        for seed in (3, 4, 5):
-            insert(database, seed)
+        database.array("A").insert(cells(np.random.default_rng(3), 300))
     assert database.view("plain").check().ok
     cluster.exchange = exchange
     insert(database, 6)
