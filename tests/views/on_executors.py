@@ -92,6 +92,45 @@ def kept_as_in_process(root: Path, session: Any) -> None:
         assert sum(load["hits"] for load in last) > 0
 
 
+def built_and_asked(root: Path, session: Any) -> None:
+    """A view that executors build, all of whose states the first batch finds; and a query that they answer from it."""
+    create(root / "here")
+    with (
+        wr.connect(root / "here", engine="local", progress=False) as here,
+        wr.connect(root / "there", engine="spark", spark=session, progress=False) as there,
+    ):
+        await_nodes(there)
+        array = there.create("A", f"<x: float64> [i=1:{SIZE}:8, j=1:{SIZE}:8]", sparse=True)
+        array.insert(cells(0, 400))
+        there.create_view("V", VIEW, maintain="incremental")
+        assert there.view("V").history().to_pylist()[0]["strategy"] is not None
+        assert len(loads(there)) == NODES
+        assert_same_result(read(there.view("V")), read(here.view("V")), ["i", "j"])
+        for database in (here, there):
+            change(database, 1)
+        assert sum(load["hits"] for load in loads(there)) > sum(load["misses"] for load in loads(there))
+        assert_same_result(read(there.view("V")), read(here.view("V")), ["i", "j"])
+        query = "select count(*) as n from A neighbours L1(3)"
+        labels: list[str] = []
+        cluster = there.engine.cluster
+        there.engine.cluster = lambda size: noting(cluster(size), labels)  # type: ignore[method-assign]
+        answered, direct = (there.query(query).using_views(use).compute() for use in ("always", "off"))
+        assert labels == ["answering from V"]
+        assert_same_result(answered, direct, ["i", "j"])
+
+
+def noting(cluster: Any, labels: list[str]) -> Any:
+    """The same cluster, and what it is asked to do."""
+    run = SparkCluster.exchange
+
+    class Noting(SparkCluster):
+        def exchange(self, work: Any) -> Any:
+            labels.append(work.label)
+            return run(self, work)
+
+    return Noting(cluster.spark, cluster.nodes)
+
+
 class HidingCluster(SparkCluster):
     """Executors that cannot read any part of the store while they work."""
 
@@ -188,7 +227,7 @@ def executors_die(root: Path, session: Any) -> None:
             assert there.view("V").check().ok
 
 
-STORIES = {story.__name__: story for story in (kept_as_in_process, chunks_are_at_hand, executors_die)}
+STORIES = {story.__name__: story for story in (kept_as_in_process, built_and_asked, chunks_are_at_hand, executors_die)}
 
 
 def main() -> None:

@@ -405,9 +405,11 @@ def test_two_views_and_a_query_inside_a_batch(tmp_path: Path) -> None:
 def test_explain_says_who_keeps_a_view(placed: Any) -> None:
     database, _ = placed
     shared = database.explain_view(VIEWS["near"], strategy="reassign", placement={"window": 3})
-    assert "joined where a plan says; strategy = reassign, window = 3, decay = 0.5" in str(shared)
-    alone = database.explain_view("select count(*) as n from A group by i")
-    assert "kept in one place, because only results of single cells and their partners are shared out" in str(alone)
+    assert "built, kept and asked where a plan says; strategy = reassign, window = 3, decay = 0.5" in str(shared)
+    for query in ("select count(*) as n from A group by i", "select sum(v) as s from A window (i centred 3, j 2)"):
+        assert "not planned, because nothing is joined; what is large is cut" in str(database.explain_view(query))
+    grouped = "select sum(R.v) as s from A L similarity join B R with shape Linf(1) group by L.j"
+    assert "because a group's pairs may be on every node" in str(database.explain_view(grouped))
     other = database.explain_view(VIEWS["near"], chunks={"i": 3, "j": 3})
     assert "its chunks are not those of the array on its left" in str(other)
 

@@ -23,6 +23,7 @@ from windrow.views.explain import ViewExplanation, check_strict, explain
 from windrow.views.history import Entry, as_table, loads_table
 from windrow.views.known import KnownView, known_views, stale_because, warn_of_stale
 from windrow.views.making import view_schema
+from windrow.views.placed.build import build_placed
 from windrow.views.reduced.form import reduced_by, stored_form
 from windrow.views.reduced.states import keep_states
 from windrow.views.rules.choose import state_store
@@ -207,12 +208,15 @@ def fill_new(batch: Batch, name: str, definition: Definition, settings: Settings
     working = transaction.working(name)
     follow_query(working, bound)
     engine, stores = batch.database.engine, stored_form(bound, reduced)
-    made = rebuild(engine, working, stores)
-    kept = None
-    if settings.maintain != "full":
+    by_nodes = build_placed(engine, transaction, working, stores, settings, mends=True)
+    made = rebuild(engine, working, stores) if by_nodes is None else by_nodes.applied
+    kept = None if by_nodes is None else by_nodes.state
+    if by_nodes is None and settings.maintain != "full":
         kept = keep_states(engine, state_store(engine, transaction, name, stores), stores)
     settle(working)
     entry = Entry.now("created", "its query was computed", cells=made.cells)
+    if by_nodes is not None:
+        entry = entry.placed(by_nodes.placement)
     transaction.view_changes[name] = ViewChange(
         name,
         dict.fromkeys(definition.names),

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from windrow.kernels.placement.batch import FEW_NODES, Batch, make_lists
-from windrow.kernels.placement.moves import Listing, Room, move_chunks, move_pairs, move_views
+from windrow.kernels.placement.moves import Listing, Room, move_chunks, move_clusters, move_pairs, move_views
 from windrow.kernels.placement.state import State, fill_state, set_scale
 from windrow.placement.problem import Float64Array, Int32Array, Int64Array, Problem
 from windrow.placement.stages import chunk_room, to_batch, view_room
@@ -19,7 +19,7 @@ SLICE = 4096
 _MOST_CANDIDATES = 8
 _LIGHT = 0.25
 """The share of nodes that count as little loaded."""
-_ENOUGH = 0.002
+_ENOUGH = 0.01
 """A sweep that lowers the objective by less is the last."""
 
 
@@ -50,8 +50,8 @@ class Improvement:
         holders, made = make_lists(chunk_room(problem, 1)), make_lists(view_room(problem))
         self._state = State(joins.copy(), view_homes.copy(), holders, made, loads, meter)
         fill_state(self._batch, self._state, fixed)
-        self._listing = _list_pairs(problem)
-        degree = int(np.diff(self._listing.first).max(initial=1))
+        self._listing, self._of_views = _list_pairs(problem), _list_pairs_of_views(problem)
+        degree = max(int(np.diff(listing.first).max(initial=1)) for listing in (self._listing, self._of_views))
         width = problem.nodes if problem.nodes <= FEW_NODES else _MOST_CANDIDATES
         self._room = Room(
             np.zeros(width, np.int32), np.full(problem.nodes, -1, np.int64), np.zeros(max(1, degree), np.int32)
@@ -66,13 +66,21 @@ class Improvement:
         state = self._state
         return Improved(state.joins.copy(), state.view_homes.copy(), state.loads.copy(), sweeps)
 
-    def sweep(self, random: np.random.Generator) -> Iterator[None]:
-        """Every chunk, every pair and every view chunk once; after each slice of moves the caller may stop."""
-        state = self._state
-        yield from self._in_slices(random.permutation(self._chunks), self._move_chunks)
-        yield from self._in_slices(random.permutation(len(state.view_homes)), self._move_views)
-        yield from self._in_slices(random.permutation(len(state.joins)), self._move_pairs)
-        yield from self._in_slices(random.permutation(len(state.view_homes)), self._move_views)
+    def sweep(self, random: np.random.Generator, number: int = 1) -> Iterator[None]:
+        """Every chunk, view chunk and pair once; after each slice of moves the caller may stop.
+
+        With many nodes a sweep is one half of that: there is seldom time for more than one.
+        """
+        few = self._batch.nodes <= FEW_NODES
+        views = len(self._state.view_homes)
+        if few or number % 2:
+            yield from self._in_slices(random.permutation(self._chunks), self._move_chunks)
+        if few or not number % 2:
+            yield from self._in_slices(random.permutation(views), self._move_clusters)
+        yield from self._in_slices(random.permutation(views), self._move_views)
+        if few or not number % 2:
+            yield from self._in_slices(random.permutation(len(self._state.joins)), self._move_pairs)
+            yield from self._in_slices(random.permutation(views), self._move_views)
 
     def _in_slices(self, order: Int64Array, move: Callable[[Int64Array, Int32Array], object]) -> Iterator[None]:
         for begin in range(0, len(order), SLICE):
@@ -90,6 +98,9 @@ class Improvement:
 
     def _move_chunks(self, order: Int64Array, light: Int32Array) -> object:
         return move_chunks(self._batch, self._state, self._listing, order, light, self._room)
+
+    def _move_clusters(self, order: Int64Array, light: Int32Array) -> object:
+        return move_clusters(self._batch, self._state, self._of_views, order, light, self._room)
 
     def _move_pairs(self, order: Int64Array, light: Int32Array) -> object:
         return move_pairs(self._batch, self._state, order, light, self._room)
@@ -116,7 +127,7 @@ def improve(
         if lowest <= 0.0 or time.process_time() >= end:
             break
         before = work.objective
-        for _ in work.sweep(random):
+        for _ in work.sweep(random, number):
             if time.process_time() >= end:
                 break
         if work.objective < lowest:
@@ -135,3 +146,11 @@ def _list_pairs(problem: Problem) -> Listing:
     order = np.argsort(chunk, kind="stable")
     first = np.concatenate([[0], np.cumsum(np.bincount(chunk, minlength=len(problem.chunks)))])
     return Listing(first.astype(np.int64), number[order].astype(np.int64))
+
+
+def _list_pairs_of_views(problem: Problem) -> Listing:
+    """The pairs that change each view chunk."""
+    views = problem.pairs.views
+    order = np.argsort(views, kind="stable")
+    first = np.concatenate([[0], np.cumsum(np.bincount(views, minlength=len(problem.views)))])
+    return Listing(first.astype(np.int64), problem.pairs.of_state[order].astype(np.int64))

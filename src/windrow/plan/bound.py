@@ -230,7 +230,7 @@ class BoundAdjusted(Bound):
     """Aggregates over pairs, made of those over other pairs: some come in addition, others are taken away.
 
     All three have the parts of the aggregates, under the parts' names, where the results lie. ``direct`` are the same
-    results from the arrays themselves.
+    results from the arrays themselves. ``by_nodes`` computes all of it on several nodes, or gives None if they do not.
     """
 
     source: Bound
@@ -238,6 +238,7 @@ class BoundAdjusted(Bound):
     taken: Bound | None
     aggregates: NamedAggregates
     direct: Bound
+    by_nodes: Callable[[], Any] | None = field(default=None, compare=False, repr=False)
 
     def inputs(self) -> tuple[Bound, ...]:
         return tuple(part for part in (self.source, self.added, self.taken) if part is not None)

@@ -32,9 +32,10 @@ from windrow.views.estimate import estimate_touched
 from windrow.views.history import Entry
 from windrow.views.known import KnownView, pinned_scans
 from windrow.views.making import fits, view_schema
+from windrow.views.placed.build import build_placed
 from windrow.views.placed.choice import PlacedView
 from windrow.views.placed.measured import Placement
-from windrow.views.placed.patch import patch_placed
+from windrow.views.placed.patch import do_placed, made_now
 from windrow.views.reduced.changes import count_shown, moved_cells
 from windrow.views.reduced.form import positions_in, stored_form
 from windrow.views.reduced.states import keep_states
@@ -174,13 +175,15 @@ def _carry_out(
         size = int(plan.choice.patch) * row_bytes(after.schema)
         by_nodes = None
         if isinstance(rule, JoinedRule) and not isinstance(rule, ReducedRule):
-            by_nodes = patch_placed(PlacedView(transaction, working, after, rule, happened, store), view.settings, size)
+            by_nodes = do_placed(PlacedView(transaction, working, after, rule, happened, store), view.settings, size)
         applied = (
             put_results(engine, working, after, core_of(after), rule.patch()) if by_nodes is None else by_nodes.applied
         )
-        known = transaction.known(store.name)
-        made = store.name if known is not None and known.made is not None else None
-        return applied, made, None if by_nodes is None else by_nodes.placement
+        return applied, made_now(transaction, store.name), None if by_nodes is None else by_nodes.placement
+    if plan.choice.rebuilds:
+        by_nodes = build_placed(engine, transaction, working, after, view.settings, mends=plan.mends)
+        if by_nodes is not None:
+            return by_nodes.applied, by_nodes.state, by_nodes.placement
     if store is not None:
         store.forget_all()
     if plan.mends:

@@ -52,8 +52,8 @@ class ViewExplanation:
     parts: tuple[Part, ...]
     stored: str | None = None
     """How results are stored that do not depend on all dimensions of their cells."""
-    in_one_place: str | None = None
-    """Why several executors do not share it out; None if they do."""
+    unplanned: str | None = None
+    """Why it is not planned which of several executors does what; None if it is."""
 
     def __str__(self) -> str:
         width = max(len(part.what) for part in self.parts)
@@ -70,10 +70,12 @@ class ViewExplanation:
         return "\n".join(lines)
 
     def _sharing(self) -> str:
-        if self.in_one_place is not None:
-            return f"kept in one place, because {self.in_one_place}"
+        if self.unplanned is not None:
+            return (
+                f"not planned, because {self.unplanned}; what is large is cut into tasks that run where there is room"
+            )
         said = ", ".join(f"{name} = {number:g}" for name, number in {**PLACEMENT, **self.settings.placement}.items())
-        return f"joined where a plan says; strategy = {self.settings.strategy}, {said}"
+        return f"built, kept and asked where a plan says; strategy = {self.settings.strategy}, {said}"
 
 
 _MAINTAIN = {
@@ -88,6 +90,8 @@ _ON_FAILURE = {"refuse": "the batch is refused", "stale": "the batch goes throug
 def explain(query: str, bound: Bound, settings: Settings, bases: tuple[str, ...]) -> ViewExplanation:
     stores = stored_form(bound, reduced_by(bound, settings))
     reason = why_not_placed(stores, view_schema(bound, settings.chunks).with_chunks())
+    if settings.maintain == "full":
+        reason = "all of it is computed again at every batch"
     return ViewExplanation(query, settings, bases, tuple(_parts(bound)), _stored(bound, settings), reason)
 
 

@@ -36,7 +36,7 @@ LEAST_GAIN = 1.4
 
 
 def measure_cluster(bench: PlacementBench) -> Iterator[Table | Measurement]:
-    """What each node reads in batches 2 to 5, by strategy; the first finds no chunk at home anywhere."""
+    """What each node reads in batches 2 to 5, by strategy; nodes built the view, and the first batch moves homes."""
     nodes = bench.scale.executors
     session = start_cluster(nodes, MEMORY)
     try:

@@ -1,4 +1,5 @@
-"""Moves that make a plan better: all pairs of a chunk to one node, one pair, the home of one view chunk.
+"""Moves that make a plan better: all pairs of a chunk to one node, one pair, the home of one view chunk; and the home
+of a view chunk with all pairs that change it, where either alone would have to send their states.
 
 A move is tried by making it: what is lifted is put on one candidate after the other, and then where it was best.
 """
@@ -28,7 +29,7 @@ class Room(NamedTuple):
 
 
 class Listing(NamedTuple):
-    """The pairs of each chunk: from ``first[c]`` to ``first[c + 1]``."""
+    """The pairs of each chunk, or of each view chunk: from ``first[c]`` to ``first[c + 1]``."""
 
     first: Array
     pairs: Array
@@ -145,6 +146,47 @@ def _move_views(batch: Batch, state: State, order: Array, light: Array, room: Ro
     return moved
 
 
+def _move_clusters(batch: Batch, state: State, listing: Listing, order: Array, light: Array, room: Room) -> int:
+    """Try another home for each view chunk, with all pairs that change it joined there; how many moves were made."""
+    moved = 0
+    for stamp, view in enumerate(order):
+        pairs = listing.pairs[listing.first[view] : listing.first[view + 1]]
+        if len(pairs) == 0:
+            continue
+        if batch.nodes <= FEW_NODES:
+            count = _propose_all(room, batch.nodes)
+        else:
+            count = _propose(room, 0, light[stamp % len(light)], stamp)
+            count = _propose(room, count, state.view_homes[view], stamp)
+            count = _propose(room, count, batch.view_homes[view], stamp)
+            count = _propose_holders(room, count, state.made, view, stamp)
+        moved += _try_cluster(batch, state, view, pairs, room.candidates[:count], room.kept)
+    return moved
+
+
+@rare
+def _try_cluster(batch: Batch, state: State, view: int, pairs: Array, candidates: Array, kept: Array) -> int:
+    """Put a view chunk and its pairs on the best of some nodes, or leave them; whether they moved."""
+    lowest, before, best = measure(state) - GAIN, state.view_homes[view], -1
+    for number, pair in enumerate(pairs):
+        kept[number] = state.joins[pair]
+        lift_pair(batch, state, pair)
+    for node in candidates:
+        move_view(batch, state, view, node)
+        for pair in pairs:
+            put_pair(batch, state, pair, node)
+        found = measure(state)
+        if found < lowest:
+            best, lowest = node, found
+        for pair in pairs:
+            lift_pair(batch, state, pair)
+    move_view(batch, state, view, best if best >= 0 else before)
+    for number, pair in enumerate(pairs):
+        put_pair(batch, state, pair, best if best >= 0 else kept[number])
+    return 1 if best >= 0 else 0
+
+
 move_chunks = bare_kernel(_move_chunks, __name__)
 move_pairs = bare_kernel(_move_pairs, __name__)
 move_views = bare_kernel(_move_views, __name__)
+move_clusters = bare_kernel(_move_clusters, __name__)

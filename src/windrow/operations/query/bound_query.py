@@ -33,7 +33,16 @@ from windrow.operations.query.run import (
     stream_cells,
     stream_grid,
 )
-from windrow.plan.bound import Bound, BoundColumns, BoundOrdered, BoundScan, BoundWindow, Metadata, carried_metadata
+from windrow.plan.bound import (
+    Bound,
+    BoundAdjusted,
+    BoundColumns,
+    BoundOrdered,
+    BoundScan,
+    BoundWindow,
+    Metadata,
+    carried_metadata,
+)
 from windrow.plan.rewriting import Optimized
 from windrow.storage.cells import cell_fields, coordinates, in_coordinate_order, in_stored_order
 from windrow.storage.leases import Lease
@@ -225,8 +234,16 @@ class CellsQuery(BoundQuery):
             if found is None:
                 found = compute(self.engine, self.source, self.box)
         else:
-            found = compute_cells_in(self.engine, self.source, self.box)
+            found = self._by_nodes()
+            if found is None:
+                found = compute_cells_in(self.engine, self.source, self.box)
         return found.select(self.shown_names)
+
+    def _by_nodes(self) -> pa.Table | None:
+        """The result from several nodes, if they compute it where a view's chunks are at home."""
+        asked = self.bound.by_nodes if isinstance(self.bound, BoundAdjusted) else None
+        found = None if asked is None else asked()
+        return None if found is None else in_coordinate_order(found, self.schema)
 
     def stream(self) -> Iterator[pa.Table]:
         """The result block by block, as many at a time as there are workers."""

@@ -2,13 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
+from functools import partial
 from typing import Any, cast
 
+import pyarrow as pa
+
 from windrow.execution.engine import Engine
-from windrow.plan.bound import Bound, BoundColumns, BoundCount, BoundHeld, BoundScan, BoundSelection, makes_pairs
+from windrow.operations.join.build import is_by_cell
+from windrow.operations.query.blocks import row_bytes
+from windrow.plan.bound import (
+    Bound,
+    BoundAdjusted,
+    BoundColumns,
+    BoundCount,
+    BoundHeld,
+    BoundJoined,
+    BoundScan,
+    BoundSelection,
+    makes_pairs,
+)
 from windrow.plan.rewriting import Considered, Optimized
+from windrow.storage.records import ArrayRecord
 from windrow.storage.warehouse import Warehouse
 from windrow.views.answering.candidates import Candidate, Read, Versioned, find_candidates
 from windrow.views.answering.cost import cost_of
@@ -38,6 +54,10 @@ def answer(engine: Engine, warehouse: Warehouse, optimized: Optimized, reads: Se
         return Answer(optimized)
     planner = _Planner(engine, candidates, use in ("always", "stale"))
     bound = planner.rewrite(optimized.bound)
+    if isinstance(bound, BoundAdjusted) and isinstance(bound.direct, BoundJoined) and is_by_cell(bound.direct):
+        records = {read.bound.name: read.record for read in reads}
+        records |= {view.stored.name: view.versions[0][0] for view in candidates if view.name in planner.used}
+        bound = replace(bound, by_nodes=partial(_answer_by_nodes, engine, warehouse, bound, records))
     notes = [Considered(name, False, why) for name, why in refused.items()]
     notes += [planner.notes[view.name] for view in candidates if view.name in planner.notes]
     used = [view for view in candidates if view.name in planner.used]
@@ -46,6 +66,19 @@ def answer(engine: Engine, warehouse: Warehouse, optimized: Optimized, reads: Se
         tuple(version for view in used for version in view.versions),
         tuple((view.name, view.stale) for view in used if view.stale is not None),
     )
+
+
+def _answer_by_nodes(
+    engine: Engine, warehouse: Warehouse, bound: BoundAdjusted, records: Mapping[str, ArrayRecord]
+) -> pa.Table | None:
+    """The results from several nodes, if there are such and they can share it out."""
+    scans = [step for step in bound.walk() if isinstance(step, BoundScan)]
+    cluster = engine.cluster(sum((scan.cells or 0) * row_bytes(scan.schema) for scan in scans))
+    if cluster is None:
+        return None
+    from windrow.views.placed.answers import answer_by_nodes
+
+    return answer_by_nodes(engine, warehouse, cluster, bound, records)
 
 
 @dataclass

@@ -67,7 +67,7 @@ class JoinedArray:
         return ArrayChunks(
             place_of(self.transaction, self.record),
             without_indexes(self.before.snapshot),
-            _versions(old),
+            chunk_versions(old),
             names.of(old.changed),
             self.staged,
             dict(zip(now.ordinals[mine].tolist(), now.changed[mine].tolist(), strict=True)),
@@ -119,7 +119,8 @@ def place_of(transaction: Transaction, record: ArrayRecord) -> str:
     return transaction.warehouse.path(record.directory)
 
 
-def _versions(stats: ChunkStatistics) -> dict[int, int]:
+def chunk_versions(stats: ChunkStatistics) -> dict[int, int]:
+    """When each chunk last changed."""
     return dict(zip(stats.ordinals.tolist(), stats.changed.tolist(), strict=True))
 
 
@@ -129,15 +130,15 @@ def without_indexes(snapshot: SparseSnapshot) -> SparseSnapshot:
 
 
 def result_chunks(
-    transaction: Transaction, working: WorkingArray, touched: Iterable[int], identity: str
+    transaction: Transaction, working: WorkingArray, touched: Iterable[int], identity: str, looks: bool
 ) -> ArrayChunks:
-    """A view or its states as tasks that merge have to know it."""
-    stats = working.chunks(transaction.catalog).merged()
+    """A view or its states as tasks that merge have to know it; as empty, unless they are to look at it."""
+    stats = working.chunks(transaction.catalog).merged() if looks else ChunkStatistics.empty(working.schema.ndim)
     following = working.base.number + 1
     return ArrayChunks(
         place_of(transaction, working.record),
         without_indexes(working.sparse()),
-        _versions(stats),
+        chunk_versions(stats),
         known_identities(transaction, working.record).of(stats.changed),
         Staged("", working.schema),
         dict.fromkeys(touched, following),

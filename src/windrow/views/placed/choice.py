@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from enum import Enum, auto
 from typing import Any
 
 from windrow.model.grid import ChunkGrid
@@ -17,6 +18,7 @@ from windrow.storage.working import WorkingArray
 from windrow.views.changes import CellChange, Change
 from windrow.views.definition import PLACEMENT, Settings
 from windrow.views.placed.arrays import JoinedArray
+from windrow.views.placed.rounds import ROUND_BYTES
 from windrow.views.reduced.form import positions_in
 from windrow.views.rules.choose import core_of, why_not_patched
 from windrow.views.rules.joined import JoinedRule
@@ -26,7 +28,7 @@ from windrow.views.steps import scan_below
 
 @dataclass(frozen=True)
 class Wishes:
-    """How to plan; ``cache`` is how many bytes of chunks a node keeps."""
+    """How to plan; ``cache`` is how many bytes of chunks a node keeps, ``round`` how many it holds at once."""
 
     strategy: str
     window: int
@@ -34,6 +36,7 @@ class Wishes:
     seed: int
     budget: float
     cache: int = CACHE_BYTES
+    round: int = ROUND_BYTES
     rates: Rates | None = None
     """Those to plan by, in the place of measured ones."""
 
@@ -47,6 +50,7 @@ class Wishes:
             float(said["decay"]),
             int(said["seed"]),
             float(said["budget"]),
+            round=int(said.get("round", ROUND_BYTES)),
             rates=said.get("rates"),
         )
 
@@ -56,9 +60,17 @@ class Wishes:
         return "tiles" if self.strategy == "auto" else "round_robin"
 
 
+class Way(Enum):
+    """What nodes do to a view: all of its results are built where nothing of them is relied on, or compared."""
+
+    PATCHED = auto()
+    BUILT = auto()
+    COMPARED = auto()
+
+
 @dataclass
 class PlacedView:
-    """A view that nodes can bring up to date, at one batch."""
+    """A view that nodes can bring up to date, at one batch; or compute from the beginning."""
 
     transaction: Transaction
     working: WorkingArray
@@ -67,10 +79,16 @@ class PlacedView:
     changes: Mapping[str, Change]
     """What happened to the bases, in all attributes: nodes keep whole cells."""
     store: StateStore
+    way: Way = Way.PATCHED
 
     @property
     def join(self) -> BoundJoin:
         return self.rule.after.source
+
+    @property
+    def looks_at_results(self) -> bool:
+        """Whether anything that is stored of the view matters."""
+        return self.way is not Way.BUILT
 
     @property
     def is_shared_out(self) -> bool:
@@ -96,8 +114,10 @@ class PlacedView:
 def why_not_placed(bound: Bound, schema: Schema) -> str | None:
     """Why a view with such a schema is not brought up to date by several nodes; None if it can be."""
     core = core_of(bound)
-    if not isinstance(core, BoundJoined) or not is_by_cell(core):
-        return "only results of single cells and their partners are shared out"
+    if not isinstance(core, BoundJoined):
+        return "nothing is joined"
+    if not is_by_cell(core):
+        return "a group's pairs may be on every node, and only results of single cells are planned"
     reason = why_not_patched(core)
     if reason is not None:
         return reason

@@ -7,11 +7,12 @@ whose cells look for partners in a right chunk; where both sides are one array, 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import numpy.typing as npt
 
+from windrow.execution.nodes import Node
 from windrow.model.grid import ChunkGrid
 from windrow.operations.join.chunks import find_chunk_pairs, stored_scan
 from windrow.placement import Problem, Rates, assign, renumber_homes
@@ -53,26 +54,25 @@ class Directions:
         return len(self.left)
 
 
-def find_directions(join: BoundJoin, bases: tuple[Base, Base], complete: Int64Array) -> tuple[Directions, Int64Array]:
-    """All directions of a batch, and the chunks of results that have no states and so are done whole.
-
-    ``complete`` are the chunks of results of which each has a state, if it has partners.
-    """
+def find_directions(join: BoundJoin, bases: tuple[Base, Base], results: Results) -> tuple[Directions, Int64Array]:
+    """All directions of a batch, and the chunks of results that are done whole: asked for, or touched and without
+    states."""
     left, right = bases
     found = [
-        _meet(join, left.new, right.old, NEW_OLD),
-        _meet(join, left.new, right.new, NEW_NEW),
-        _meet(join, left.old, right.new, OLD_NEW),
+        meet(join, left.new, right.old, NEW_OLD),
+        meet(join, left.new, right.new, NEW_NEW),
+        meet(join, left.old, right.new, OLD_NEW),
     ]
     touched = np.unique(np.concatenate([left.new.ordinals, *(one.left for one in found)]))
-    whole = np.setdiff1d(touched, complete)
+    whole = np.union1d(np.setdiff1d(touched, results.homes.ordinals), results.asked)
     if len(whole):
-        found.append(_meet(join, left.old.take(np.isin(left.old.ordinals, whole)), right.old, OLD_OLD))
+        found.append(meet(join, left.old.take(np.isin(left.old.ordinals, whole)), right.old, OLD_OLD))
     columns = (np.concatenate([getattr(one, name) for one in found]) for name in ("left", "right", "kind"))
     return Directions(*columns), whole
 
 
-def _meet(join: BoundJoin, left: ChunkStatistics, right: ChunkStatistics, kind: int) -> Directions:
+def meet(join: BoundJoin, left: ChunkStatistics, right: ChunkStatistics, kind: int) -> Directions:
+    """The directions between chunks of the two sides."""
     nothing = np.empty(0, np.int64)
     if not len(left) or not len(right):
         return Directions(nothing, nothing, nothing)
@@ -95,10 +95,13 @@ class Results:
     partial_bytes: int
     """Of a partial state with its place."""
     homes: Homes
+    """Of chunks of which each result has a state."""
     density: float
     """What part of a right chunk's cells are partners of a left cell, about."""
     share: float = 1.0
     """How many times as many partial states as that lets expect there were in the last batches."""
+    asked: Int64Array = field(default_factory=lambda: np.empty(0, np.int64))
+    """Chunks of results that are done whole, whatever happened."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,6 +127,14 @@ class Numbering:
     assignment: str
     narrow: tuple[int, ...]
 
+    @classmethod
+    def of(cls, join: BoundJoin, nodes: Sequence[Node], assignment: str) -> Numbering:
+        """Dimensions along which the shape is longer than a chunk do not matter for where a chunk is put."""
+        shape, chunk = join.offsets, join.right.schema.grid.chunk
+        spans = zip(shape.start, shape.stop, chunk, shape.free, strict=True)
+        narrow = tuple(axis for axis, (lo, hi, size, free) in enumerate(spans) if not free and hi - lo < size)
+        return cls(tuple(node.name for node in nodes), assignment, narrow or tuple(range(len(chunk))))
+
     def assign(self, keys: Int64Array, before: int) -> Int32Array:
         narrow = [axis for axis in self.narrow if axis < keys.shape[1]]
         return assign(self.assignment, keys, len(self.nodes), narrow, before)
@@ -133,9 +144,24 @@ def make_problem(
     join: BoundJoin, bases: tuple[Base, ...], results: Results, numbering: Numbering, rates: Rates
 ) -> Planned:
     """What there is to plan. ``bases`` is one array if both sides are the same."""
-    directions, whole = find_directions(join, (bases[0], bases[-1]), results.homes.ordinals)
+    return number_problem(
+        join, bases, results, numbering, rates, *find_directions(join, (bases[0], bases[-1]), results)
+    )
+
+
+def number_problem(
+    join: BoundJoin,
+    bases: tuple[Base, ...],
+    results: Results,
+    numbering: Numbering,
+    rates: Rates,
+    directions: Directions,
+    whole: Int64Array,
+) -> Planned:
+    """The problem of some directions, and of chunks of results that are done whole."""
     last = len(bases) - 1
-    bases = tuple(_used(base, number, last, directions) for number, base in enumerate(bases))
+    counted = whole if join.kind == "left" else whole[:0]
+    bases = tuple(_used(base, (number == 0, number == last), directions, counted) for number, base in enumerate(bases))
     sides = bases[0], bases[-1]
     chunks = _Numbers.of(bases)
     kind = directions.kind
@@ -144,7 +170,7 @@ def make_problem(
     first, second = _ordered(chunks, left, right)
     keys, pair_of = np.unique(first * np.int64(len(chunks)) + second, return_inverse=True)
     pair_of = pair_of.reshape(-1).astype(np.int64)
-    touched = np.unique(np.concatenate([sides[0].new.ordinals, directions.left]))
+    touched = np.unique(np.concatenate([sides[0].new.ordinals, directions.left, whole]))
     problem = Problem(
         len(numbering.nodes),
         chunks.as_chunks(join, numbering),
@@ -155,13 +181,15 @@ def make_problem(
     return Planned(problem, directions, pair_of, chunks.arrays, chunks.ordinals, touched, whole)
 
 
-def _used(base: Base, number: int, last: int, directions: Directions) -> Base:
-    """An array with those old chunks alone that a pair needs, or that a node has and brings up to date."""
+def _used(base: Base, sides: tuple[bool, bool], directions: Directions, counted: Int64Array) -> Base:
+    """An array with those old chunks alone that a pair needs, that a node has and brings up to date, or that are
+    ``counted``: whose cells have results without a partner, too. ``sides`` says whether it is the left and the right.
+    """
     kind = directions.kind
     needed = [base.new.ordinals[base.homes.of(base.new.ordinals) >= 0]]
-    if number == 0:
-        needed.append(directions.left[(kind == OLD_NEW) | (kind == OLD_OLD)])
-    if number == last:
+    if sides[0]:
+        needed += [directions.left[(kind == OLD_NEW) | (kind == OLD_OLD)], counted]
+    if sides[1]:
         needed.append(directions.right[(kind == NEW_OLD) | (kind == OLD_OLD)])
     return replace(base, old=base.old.take(np.isin(base.old.ordinals, np.concatenate(needed))))
 

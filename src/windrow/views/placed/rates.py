@@ -6,6 +6,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from windrow.errors import DataError
 from windrow.placement import Rates, charge_receivers
 from windrow.views.placed.merging import Merged
 
@@ -32,7 +33,7 @@ def read_rates(stated: str | None) -> Rates:
     try:
         found = json.loads(stated or "")
         return charge_receivers(*(float(found[name]) for name in ("receive", "join", "merge")))
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, DataError):
         return FIRST
 
 

@@ -33,7 +33,7 @@ class Side:
 
     @classmethod
     def of(cls, array: int, before: Bound, after: Bound, used: Schema) -> Side:
-        return cls(array, _on_nothing(before), _on_nothing(after), used)
+        return cls(array, on_nothing(before), on_nothing(after), used)
 
     def change(self, shelf: Shelf, ordinal: int) -> CellChange:
         """The cells of a chunk that left and came, as far as the results depend on them."""
@@ -52,7 +52,7 @@ class Side:
         return table.filter(pa.array(stays))
 
 
-def _on_nothing(step: Bound) -> Bound:
+def on_nothing(step: Bound) -> Bound:
     """A side's steps on no cells: what a task gets, without all that the array knows."""
     scan = scan_below(step)
     assert isinstance(scan, BoundScan)

@@ -57,16 +57,21 @@ def used_side(bound: BoundJoined, number: int) -> Schema:
     return replace(side, attributes=kept, sparse=True)
 
 
+def wanted_of(bound: BoundJoined) -> Wanted:
+    return Wanted(bound.arguments, tuple(aggregate for _, aggregate in bound.aggregates), bound.min_count)
+
+
 def find_pairs(engine: Engine, bound: BoundJoined) -> PairFinder:
     """What finds the pairs of a join, and makes states of them."""
     reader = join_reader(bound.source, lambda side: source_of(engine, side))
     ordered = any(aggregate.definition.ordered for _, aggregate in bound.aggregates)
-    left, arguments = used_side(bound, 1), _wanted(bound).used()
+    left, arguments = used_side(bound, 1), wanted_of(bound).used()
     return PairFinder(reader, left, bound.source.left.box, arguments, ordered, kept_of(bound))
 
 
-def _wanted(bound: BoundJoined) -> Wanted:
-    return Wanted(bound.arguments, tuple(aggregate for _, aggregate in bound.aggregates), bound.min_count)
+def find_few_pairs(engine: Engine, bound: BoundJoined) -> PairFinder:
+    """The same where nobody asks where all cells of the arrays lie."""
+    return find_pairs(engine, replace(bound, source=_without_chunks(bound.source)))
 
 
 @dataclass(frozen=True)
@@ -89,7 +94,7 @@ class JoinRule:
 
     @property
     def wanted(self) -> Wanted:
-        return _wanted(self.after)
+        return wanted_of(self.after)
 
     @cached_property
     def finder(self) -> PairFinder:
@@ -97,7 +102,7 @@ class JoinRule:
 
     def finder_of(self, bound: BoundJoined) -> PairFinder:
         """What finds pairs of the join as it is, or as it was."""
-        return find_pairs(self.engine, replace(bound, source=_without_chunks(bound.source)))
+        return find_few_pairs(self.engine, bound)
 
     def side_changes(self) -> tuple[CellChange, CellChange]:
         """What happened to both sides, as far as it matters: another value that nobody reads is no change."""
