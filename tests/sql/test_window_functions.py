@@ -56,6 +56,11 @@ GROUPS_FRAMES = (
     "groups between unbounded preceding and current row",
     "groups between 2 following and 3 following",
 )
+VARYING_FRAMES = (
+    "rows between unbounded preceding and mod(b, 3) preceding",
+    "rows between mod(b, 4) preceding and 2 following",
+    "rows between mod(b, 3) following and unbounded following",
+)
 EXCLUSIONS = ("exclude current row", "exclude group", "exclude ties", "exclude no others")
 
 
@@ -170,7 +175,7 @@ def test_deviations_pairs_and_outermost_values(db: Any, spark_session: Any, seed
 
 @RUNS
 def test_rows_of_frames_that_spark_lacks(db: Any, spark_session: Any, seed: int, part: str) -> None:
-    """The first, last and n-th rows, NULL or not, under GROUPS and EXCLUDE."""
+    """The first, last and n-th rows, NULL or not, under GROUPS, EXCLUDE and bounds that vary."""
     frames = (*GROUPS_FRAMES, RANGE_FRAMES[0], *ROWS_FRAMES[::2])
     windows = [
         (call, f"{part}{TIED} {frame} {exclusion}")
@@ -186,6 +191,7 @@ def test_rows_of_frames_that_spark_lacks(db: Any, spark_session: Any, seed: int,
         for call in PICKS
         if not frame.startswith("range")
     ]
+    windows += [(call, f"{part}{TOTAL} {frame}") for frame in VARYING_FRAMES for call in (*PICKS, *AGGREGATES[:2])]
     compare(db, spark_session, table(seed), windows, spark=False)
 
 
