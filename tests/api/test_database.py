@@ -167,6 +167,7 @@ def test_databases_arrays_and_queries_go_to_other_processes(connect: Callable[..
 def test_what_statements_did_names_the_version(connect: Callable[..., wr.Database]) -> None:
     database = connect()
     assert database.query("create A <a: float64> [i=1:3]").version == 0
+    assert database.query("load A 1 2 3").version == 1
     assert database.query("create array view V as select sum(a) as s from A").version == 1
     assert database.query("drop view V").version is None
     assert database["A"].name == "A"
