@@ -173,3 +173,12 @@ def test_what_statements_did_names_the_version(connect: Callable[..., wr.Databas
     assert database["A"].name == "A"
     with pytest.raises(UnknownNameError):
         database["B"]
+
+
+def test_arrays_and_views_are_drawn_as_queries_are(connect: Callable[..., wr.Database], tmp_path: Path) -> None:
+    database = connect()
+    array = database.create("A", "<a: float64> [i=1:4, j=1:3]")
+    array.write(np.arange(12.0).reshape(4, 3))
+    database.create_view("V", array.window(i=2).agg(m=wr.sum("a")))
+    for drawn in (array, database.view("V")):
+        assert drawn.plot(tmp_path / f"{drawn.name}.png").read_bytes()[:4] == b"\x89PNG"
