@@ -162,3 +162,23 @@ def test_databases_arrays_and_queries_go_to_other_processes(connect: Callable[..
         seen = batch.query("select A")
         with pytest.raises(wr.DataError, match="stays in its process"):
             pickle.dumps(seen)
+
+
+def test_what_statements_did_names_the_version(connect: Callable[..., wr.Database]) -> None:
+    database = connect()
+    assert database.query("create A <a: float64> [i=1:3]").version == 0
+    assert database.query("load A 1 2 3").version == 1
+    assert database.query("create array view V as select sum(a) as s from A").version == 1
+    assert database.query("drop view V").version is None
+    assert database["A"].name == "A"
+    with pytest.raises(UnknownNameError):
+        database["B"]
+
+
+def test_arrays_and_views_are_drawn_as_queries_are(connect: Callable[..., wr.Database], tmp_path: Path) -> None:
+    database = connect()
+    array = database.create("A", "<a: float64> [i=1:4, j=1:3]")
+    array.write(np.arange(12.0).reshape(4, 3))
+    database.create_view("V", array.window(i=2).agg(m=wr.sum("a")))
+    for drawn in (array, database.view("V")):
+        assert drawn.plot(tmp_path / f"{drawn.name}.png").read_bytes()[:4] == b"\x89PNG"

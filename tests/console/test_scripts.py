@@ -10,6 +10,7 @@ import pytest
 
 import windrow as wr
 from console.runs import done, environment, process, windrow
+from windrow.api.session.script import split_lines
 
 MATRIX = "1 2 3 4 5 6 7 8 9 0 9 8 7 6 5 4 3 2"
 SUMS = """\
@@ -162,3 +163,38 @@ def test_a_reader_that_has_seen_enough(warehouse: Path) -> None:
         ended.stdout.readline()
         ended.stdout.close()
         assert (ended.wait(60), ended.stderr.read()) == (0, b"")
+
+
+def test_lines_end_statements_where_semicolons_are_left_out(tmp_path: Path) -> None:
+    script = tmp_path / "paper.wql"
+    script.write_text(
+        "create A [i=1:3,j=1:3] <double a,double b>\nload A\n1 2 3 4 5 6\n7 8 9 0 9 8\n7 6 5 4 3 2\n"
+        "aggr A avg(a)\nselect max(a) as m\n  from A\n  where b > 2 -- a condition\n"
+        "aggr A sum(b) by regrid(2,2); list nothing\n"
+    )
+    ended = windrow("run", script, "--db", tmp_path / "w")
+    assert ended.stdout.splitlines()[:4] == [
+        "created A@0",
+        "write A: 9 cells -> A@1",
+        "avg_a = 5.44444",
+        "m = 9",
+    ]
+    assert (ended.exit_code, ended.stderr.splitlines()[0].split("line ")[1][:3]) == (1, "10:")
+
+
+@pytest.mark.parametrize(
+    ("script", "lines"),
+    [
+        ("list\nlist views", [1, 2]),
+        ("create array view V as\nselect max(a) from A\n\nselect V", [1, 4]),
+        ("explain\nselect A;\nupdate A\nset a = 1\n where i = 1\nselect A", [1, 3, 6]),
+        ("insert into A\nselect a from B\nselect A", [1, 3]),
+        ("select 'x\nlist' as t from A", [1]),
+        ("selct A\nlist", [1]),
+        ("list\nselct A", [1]),
+    ],
+)
+def test_where_statements_begin(script: str, lines: list[int]) -> None:
+    pieces = split_lines(script)
+    assert [piece.line for piece in pieces] == lines
+    assert all(script[piece.start :].startswith(piece.text) for piece in pieces)

@@ -346,3 +346,10 @@ def test_mistakes_in_scripts_name_their_line() -> None:
 )
 def test_whether_a_statement_is_complete(text: str, complete: bool) -> None:
     assert is_complete(text) is complete
+
+
+def test_a_shape_of_neighbours_may_be_introduced_as_that_of_a_join() -> None:
+    for shape in ("S", "L1(1) on (i), j between 0 and 1", "S@2 excluding self"):
+        assert parse(f"select count(*) from A neighbours with shape {shape}") == parse(
+            f"select count(*) from A neighbours {shape}"
+        )

@@ -132,7 +132,7 @@ IMPOSSIBLE: list[tuple[str, Callable[[], object]]] = [
     ("at least one dimension", lambda: WindowSpec(())),
     ("some dimensions and not others", lambda: WindowSpec((AXIS, WindowAxis(None, Extent(0, 1))))),
     ("names a dimension twice", lambda: WindowSpec((AXIS, AXIS))),
-    ("unknown boundary of a window, got 'wrap'", lambda: WindowSpec((AXIS,), "wrap")),
+    ("single dimensions, got boundary='wrap'", lambda: WindowSpec((AXIS,), "wrap")),
     ("must not be negative", lambda: WindowSpec((AXIS,), "clip", -1)),
     ("a step must be at least 1, got 0", lambda: WindowAxis("i", corner(2), 0)),
     ("size of a block must be at least 1", lambda: Block("i", 0)),

@@ -23,6 +23,8 @@ from windrow.storage.leases import Lease
 from windrow.storage.working import dense_snapshot, sparse_snapshot
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     import pyarrow as pa
     import xarray as xr
     from pyspark.sql import DataFrame
@@ -183,6 +185,10 @@ class Array(Cells):
     def to_spark(self, **selection: object) -> DataFrame:
         """The selected cells as a lazy Spark DataFrame: dimensions and attributes as columns, missing as NULL."""
         return self._attempt(lambda now: now._chosen(selection).to_spark())
+
+    def plot(self, path: str | Path, attribute: str | None = None, kind: str | None = None) -> Path:
+        """A picture of it in a file: ``A.plot("a.png")``; see Query.plot."""
+        return self._all().plot(path, attribute, kind)
 
     def _chosen(self, selection: Mapping[str, object]) -> Selected:
         """What is unmistakable. Reads are many and small, so that this looks at the array once."""

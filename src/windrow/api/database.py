@@ -188,6 +188,9 @@ class Database:
     def __contains__(self, name: object) -> bool:
         return name in self.catalog.array_names()
 
+    def __getitem__(self, name: str) -> Array:
+        return self.array(name)
+
     def batch(self, id: str | None = None) -> Batch:
         """Changes to several arrays that become visible together: ``with db.batch("night42") as b: …``.
 

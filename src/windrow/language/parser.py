@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from windrow.errors import LanguageError
+from windrow.errors import Error, LanguageError
 from windrow.language.mistakes import explained, located, unclosed
 from windrow.language.pointing import PointedError
 from windrow.language.tables import parser
@@ -22,6 +22,11 @@ _PARTS = re.compile(
     r"""(?P<quote>'[^']*'?|"[^"]*"?)|(?P<comment>(?:--|\#)[^\n]*)|(?P<end>;)|(?P<open>\[)|(?P<close>\])|[^'"\#;\[\]-]+|-"""
 )
 _NEXT_DIMENSION = re.compile(r"\s*[A-Za-z_]\w*\s*=")
+_NEXT_STATEMENT = re.compile(
+    r"\n\s*(?P<word>aggr|begin|changes|check|commit|create|delete|describe|drop|explain|import|insert|list|load|plot|refresh"
+    r"|rollback|save|select|set|show|update)\b",
+    re.IGNORECASE,
+)
 _VISIBLE = re.compile(r"[^\n]")
 _SQL = re.compile(r"sql\s+(?=\S)", re.IGNORECASE)
 """What another language follows, which Spark reads."""
@@ -64,6 +69,38 @@ def split(script: str) -> list[Piece]:
         if start < begin + len(body):
             pieces.append(Piece(body.lstrip(), start, script.count("\n", 0, start) + 1))
     return pieces
+
+
+def split_lines(script: str) -> list[Piece]:
+    """The statements of a script; without a semicolon, a line that begins another statement ends the one before.
+
+    That holds only for what cannot be read as one statement, and whose lines before can.
+    """
+    pieces = []
+    for piece in split(script):
+        rest: Piece | None = piece
+        while rest is not None:
+            first, rest = _first_statement(rest)
+            pieces.append(first)
+    return pieces
+
+
+def _first_statement(piece: Piece) -> tuple[Piece, Piece | None]:
+    if "\n" in piece.text and not _can_read(piece.text):
+        for begin in _NEXT_STATEMENT.finditer(piece.text):
+            first, at = piece.text[: begin.start()].rstrip(), begin.start("word")
+            if _can_read(first):
+                rest = Piece(piece.text[at:], piece.start + at, piece.line + piece.text.count("\n", 0, at))
+                return Piece(first, piece.start, piece.line), rest
+    return piece, None
+
+
+def _can_read(text: str) -> bool:
+    try:
+        _parsed(Piece(text, 0, 1), text)
+    except Error:
+        return False
+    return True
 
 
 def is_complete(text: str) -> bool:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from windrow.errors import Error
 from windrow.expressions.written import Value
-from windrow.language.parser import Piece, StatementSyntaxError, is_complete, parse, split
+from windrow.language.parser import Piece, StatementSyntaxError, is_complete, parse, split, split_lines
 from windrow.language.pointing import PointedError
 from windrow.language.tokens import Span, spans
 from windrow.plan import statements as asked
@@ -15,7 +15,7 @@ from windrow.plan.names import name_text
 from windrow.plan.nodes import Scan
 
 __all__ = ["Piece", "Span", "StatementSyntaxError", "is_ready", "line_of", "load_language", "point_out", "read_rows"]
-__all__ += ["spans", "split"]
+__all__ += ["spans", "split", "split_lines"]
 
 _QUOTED = re.compile(r"(?P<quote>['\"])(?P<name>.*)(?P=quote)", re.DOTALL)
 _LONGEST_NAME = 200

@@ -47,6 +47,11 @@ class Done:
     text: str
     versions: Mapping[str, int] = field(default_factory=dict)
 
+    @property
+    def version(self) -> int | None:
+        """The version that it made, None if there is none or more than one."""
+        return next(iter(self.versions.values())) if len(self.versions) == 1 else None
+
     def __str__(self) -> str:
         return self.text
 

@@ -80,10 +80,10 @@ class Console:
 
     def run_script(self, text: str, name: str | None = None) -> int:
         """Run statements one by one up to the first mistake, which is explained; returns the exit code."""
-        from windrow.api.session.script import StatementSyntaxError, line_of, point_out, split
+        from windrow.api.session.script import StatementSyntaxError, line_of, point_out, split_lines
 
         try:
-            pieces = split(text)
+            pieces = split_lines(text)
         except StatementSyntaxError as error:
             return explain(error, self.settings.debug, self._where(name, text, error.line))
         for piece in pieces:
