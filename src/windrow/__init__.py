@@ -137,7 +137,7 @@ _HOMES = {
     ),
     "windrow.aggregates.user": ("aggregate",),
     "windrow.api.array": ("Array",),
-    "windrow.api.location": ("Location",),
+    "windrow.views.location": ("Location",),
     "windrow.api.batch": ("Batch",),
     "windrow.api.reports": ("Report",),
     "windrow.api.database": ("Database", "connect"),

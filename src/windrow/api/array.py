@@ -7,7 +7,6 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from windrow.api.cells import Cells
-from windrow.api.location import Location, location_of
 from windrow.api.selected import Selected, all_of, check_memory
 from windrow.errors import DataError, Error, UnknownNameError
 from windrow.model.box import Box
@@ -21,6 +20,7 @@ from windrow.plan.selections import by_either
 from windrow.storage.dense.snapshots import DenseSnapshot
 from windrow.storage.leases import Lease
 from windrow.storage.working import dense_snapshot, sparse_snapshot
+from windrow.views.location import Location, location_of
 
 if TYPE_CHECKING:
     from pathlib import Path

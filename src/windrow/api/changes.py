@@ -12,7 +12,7 @@ from windrow.operations.query.cellwise import GridCells
 from windrow.operations.query.scans import StoredGrid
 from windrow.operations.query.stored import stored_scan
 from windrow.plan.bound import BoundNamed, BoundScan
-from windrow.plan.positions import BoundRepeated
+from windrow.plan.grouping.positions import BoundRepeated
 from windrow.storage.cells import cell_fields
 from windrow.views.changes import CellChange, GridChange, find_change, net_tables
 from windrow.views.check import tell_apart

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from windrow.api.location import Location, RepeatedLocation
 from windrow.views.definition import CHOICES
+from windrow.views.location import Location, RepeatedLocation
 
 if TYPE_CHECKING:
     from windrow.api.array import Array

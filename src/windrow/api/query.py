@@ -18,9 +18,9 @@ from windrow.operations.query.bound_query import BoundQuery, CellsQuery, GridQue
 from windrow.operations.query.stored import stored_scan, working_scan
 from windrow.plan.binding import bind
 from windrow.plan.bound import Bound, BoundNamed
+from windrow.plan.grouping.positions import BoundRepeated
 from windrow.plan.nodes import Changes, GroupBy, Plan, Scan
 from windrow.plan.nodes import Windowed as WindowedPlan
-from windrow.plan.positions import BoundRepeated
 from windrow.plan.rewriting import Optimized, optimize
 from windrow.plan.specs import Measure, WindowSpec
 from windrow.plan.stored_shapes import shape_arrays, unknown_shape

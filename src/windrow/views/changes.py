@@ -20,7 +20,7 @@ from windrow.kernels.sparse.matching import found_in, match_cells
 from windrow.model.box import Box
 from windrow.model.schema import VALID_SUFFIX, Schema
 from windrow.plan.bound import Bound, BoundNamed, BoundScan
-from windrow.plan.positions import BoundRepeated
+from windrow.plan.grouping.positions import BoundRepeated
 from windrow.storage.cells import cell_fields, coordinates, in_coordinate_order
 from windrow.storage.pieces import pieces_of, read_piece, read_rows_of
 from windrow.views.regions import MOST_CLUSTERS, cluster_cells, merge_boxes

@@ -22,8 +22,8 @@ from windrow.plan.bound import (
     BoundWindow,
     side_name,
 )
+from windrow.plan.grouping.positions import positions_text
 from windrow.plan.operators import BoundOperated
-from windrow.plan.positions import positions_text
 from windrow.views.definition import PLACEMENT, Settings
 from windrow.views.making import view_schema
 from windrow.views.placed.choice import why_not_placed

@@ -14,7 +14,7 @@ from windrow.errors import CancelledError, Error
 from windrow.execution.engine import Engine
 from windrow.operations.query.stored import stored_scan, working_scan
 from windrow.plan.bound import BoundNamed, BoundScan
-from windrow.plan.positions import BoundRepeated
+from windrow.plan.grouping.positions import BoundRepeated
 from windrow.storage.transaction import Transaction
 from windrow.storage.view_rows import FAILED, FRESH, STALE, STATE, ViewChange
 from windrow.storage.working import WorkingArray

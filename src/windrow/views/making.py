@@ -25,9 +25,9 @@ from windrow.plan.bound import (
     table_words,
 )
 from windrow.plan.grouping.label_parts import BoundParted
+from windrow.plan.grouping.positions import BoundPositions
 from windrow.plan.grouping.values import values_refused
 from windrow.plan.operators import BoundOperated
-from windrow.plan.positions import BoundPositions
 
 
 def view_schema(bound: Bound, chunks: Mapping[str, int] | None) -> Schema:

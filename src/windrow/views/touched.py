@@ -29,8 +29,8 @@ from windrow.plan.bound import (
     BoundTotals,
     BoundWindow,
 )
+from windrow.plan.grouping.positions import BoundPositions, BoundRepeated, at_positions
 from windrow.plan.operators import BoundOperated
-from windrow.plan.positions import BoundPositions, BoundRepeated, at_positions
 from windrow.plan.windows import WindowPlan
 from windrow.views.regions import merge_boxes, project, stretch
 from windrow.views.touched_joins import touched_left

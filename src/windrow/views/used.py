@@ -21,7 +21,7 @@ from windrow.plan.bound import (
     makes_pairs,
     side_name,
 )
-from windrow.plan.positions import BoundPositions
+from windrow.plan.grouping.positions import BoundPositions
 from windrow.plan.windows import needed_attributes
 from windrow.views.changes import Change
 

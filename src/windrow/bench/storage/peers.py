@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from windrow.api.location import Location
 from windrow.bench.report import Measurement
 from windrow.bench.storage.sky import ROUNDS, Cells, Cost, line, measure_cost
+from windrow.views.location import Location
 
 Change = Callable[[pa.Table], object]
 _KEY = "key"

@@ -14,8 +14,12 @@ from windrow.operations.join.reach import NOWHERE, offset_spans
 
 Int64Array = npt.NDArray[np.int64]
 
-MOST_ROWS, MOST_CHUNKS = 2**16, 2**18
-"""Rows beyond which nobody looks, because so many lie nearly everywhere, and chunks that are listed at most."""
+MOST_ROWS, MOST_CHUNKS = 2**16, 2**21
+"""Rows beyond which nobody looks, because so many lie nearly everywhere, and chunks that are listed at most.
+
+A thousand places of a survey, each at a thousand nights, are a million: to list them costs far less than to read what
+lies between.
+"""
 WORTH = 2
 """How many times fewer chunks there must be than the box touches, for the others to be left out."""
 

@@ -36,9 +36,9 @@ from windrow.plan.bound import (
     side_name,
 )
 from windrow.plan.grouping.label_parts import BoundParted
+from windrow.plan.grouping.positions import BoundRepeated, at_positions, positions_text
 from windrow.plan.operators import BoundOperated
 from windrow.plan.pairs import Qualifiers, requalified
-from windrow.plan.positions import BoundRepeated, at_positions, positions_text
 from windrow.plan.printing import shape_text
 from windrow.plan.rewriting import Considered, Optimized
 from windrow.plan.substitution import replaced_columns

@@ -17,7 +17,7 @@ from windrow.model.source import BoundedCells, ComputedCells
 from windrow.operations.query.blocks import row_bytes
 from windrow.operations.query.standing import OnSource
 from windrow.plan.bound import LabelItems
-from windrow.plan.positions import Axes, at_positions, cells_at, move_to_positions
+from windrow.plan.grouping.positions import Axes, at_positions, cells_at, move_to_positions
 from windrow.storage.cells import cell_fields, coordinates
 
 Int64Array = npt.NDArray[np.int64]

@@ -51,8 +51,8 @@ from windrow.plan.bound import (
 )
 from windrow.plan.changes import CHANGE
 from windrow.plan.grouping.label_parts import BoundParted, key_attributes
+from windrow.plan.grouping.positions import BoundPositions, BoundRepeated
 from windrow.plan.operators import BoundOperated
-from windrow.plan.positions import BoundPositions, BoundRepeated
 from windrow.plan.steps import ended
 from windrow.plan.windows import WindowPlan
 from windrow.storage.cells import cell_fields, coordinates, in_coordinate_order

@@ -15,7 +15,7 @@ from windrow.operations.query.positions import RepeatedCells, distinct_positions
 from windrow.operations.query.run import source_of
 from windrow.operations.sparse.patch import look_up
 from windrow.plan.bound import Bound, BoundScan
-from windrow.plan.positions import Axes, BoundRepeated, Int64Array, cells_at, move_to_positions
+from windrow.plan.grouping.positions import Axes, BoundRepeated, Int64Array, cells_at, move_to_positions
 from windrow.storage.cells import cell_fields, coordinates, in_coordinate_order
 from windrow.storage.working import WorkingArray
 from windrow.views.changes import CellChange, Change, differ, net_cells, net_tables

@@ -20,7 +20,7 @@ from windrow.plan.bound import (
     makes_pairs,
     side_name,
 )
-from windrow.plan.positions import Axes, BoundPositions, at_positions, positions_of
+from windrow.plan.grouping.positions import Axes, BoundPositions, at_positions, positions_of
 from windrow.views.definition import Settings
 
 CELLWISE = (BoundColumns, BoundFilter, BoundSelection)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from windrow.errors import UnknownNameError
 from windrow.operations.query.stored import stored_scan
 from windrow.plan.bound import BoundJoined, BoundNamed, BoundScan
-from windrow.plan.positions import BoundRepeated
+from windrow.plan.grouping.positions import BoundRepeated
 from windrow.storage.records import ArrayRecord
 from windrow.storage.warehouse import Warehouse
 from windrow.views.definition import Moment

@@ -15,7 +15,7 @@ from windrow.kernels.sparse.matching import found_in
 from windrow.operations.query.positions import distinct_positions
 from windrow.operations.query.scans import StoredCells
 from windrow.plan.bound import BoundJoined
-from windrow.plan.positions import BoundPositions
+from windrow.plan.grouping.positions import BoundPositions
 from windrow.storage.cells import cell_fields
 from windrow.storage.working import WorkingArray
 from windrow.views.changes import FEW_CLUSTERS, CellChange, net_tables

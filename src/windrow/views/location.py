@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from windrow.model.schema import CHUNK_COLUMN
 from windrow.operations.query.stored import stored_scan
 from windrow.plan.bound import BoundScan
-from windrow.plan.positions import BoundRepeated
+from windrow.plan.grouping.positions import BoundRepeated
 from windrow.views.answering.cores import row_form
 from windrow.views.shown import Versions, as_shown, versions_below
 
