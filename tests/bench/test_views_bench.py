@@ -69,7 +69,7 @@ def test_a_run(tmp_path: Path) -> None:
     for table in report.tables:
         assert all(took >= 0 for line in table.lines for took in line.result.seconds.values())
     held = json.loads((tmp_path / "report.json").read_text(encoding="utf-8"))
-    assert len(held["rows"]) == 5 + 5 + 1 + 3 + 4 + 3 + 17 + 2
+    assert len(held["rows"]) == 5 + 5 + 1 + 3 + 8 + 3 + 19 + 2
     assert not [path for path in tmp_path.iterdir() if path.name.startswith("windrow-bench-")]
 
 

@@ -15,6 +15,7 @@ import pytest
 import windrow as wr
 from windrow.errors import Error, SchemaError
 from windrow.model.box import Box
+from windrow.views import changes
 from windrow.views.reads import remember
 
 from .checking import Watched
@@ -218,3 +219,11 @@ def test_what_a_batch_broke_on_its_way_and_mended_is_fresh(watched: Watched, on_
     assert watched.cells("U") == {(): 7}
     array.insert({"i": [6], "v": [8], "w": [2]})
     watched.check()
+
+
+def test_rows_of_a_part_that_one_moment_alone_has() -> None:
+    """Found by marking them, as sets say: sorting all rows of a part took longer than the rest of a batch."""
+    random = np.random.default_rng(0)
+    for _ in range(50):
+        rows, others = (np.flatnonzero(random.random(random.integers(0, 40)) < 0.6) for _ in range(2))
+        assert changes._without(rows, others).tolist() == sorted(set(rows.tolist()) - set(others.tolist()))

@@ -72,13 +72,12 @@ def sliding(
     if (window is None) == (shape is None):
         raise SchemaError("either a window or a shape is needed", hint="As in window=(3, 3) or shape=wr.L2(3)")
     column = _column(values)
-    ndim = column.values.ndim
+    cells, ndim = column.values.shape, column.values.ndim
     aggregate = aggregate_of(agg).of("x", "y")
     columns = {"x": column, **_second(second, column, aggregate)}
     wraps = _each(wrap, ndim, "wrap")
     steps = [_positive(s, "a step") for s in _each(step, ndim, "step")]
     _check_words(boundary, min_count, method)
-    cells = column.values.shape
     counts = tuple(-(-n // s) for n, s in zip(cells, steps, strict=True))
     if out is not None:
         _check_out(out, counts, aggregate, column)

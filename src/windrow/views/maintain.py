@@ -70,7 +70,7 @@ class Maintenance:
         view = next((view for view in self.views if view.name == name and view.reduced), None)
         # A view stored by position is shown at the cells of the moment that it was brought up to.
         held = {} if view is None else self._held.get(name, {})
-        stands = dict(working.parts), working.hi, working.schema, dict(working.labels), held
+        stands = dict(working.parts), working.pointer, working.hi, working.schema, dict(working.labels), held
         known = self._seen.get(name)
         if known is None or known[0] != stands:
             known = self._seen[name] = stands, self._stands(working, view if held else None)

@@ -19,6 +19,7 @@ from windrow.bench.race import Result
 from windrow.bench.report import Measurement
 from windrow.bench.tables import Line, Ratio, Table
 from windrow.bench.timing import Action
+from windrow.bench.views.in_memory import hold_query
 from windrow.bench.views.scale import ViewsBench
 from windrow.bench.views.survey import best
 from windrow.errors import DataError
@@ -46,6 +47,8 @@ class AnswerLine:
     """None where the view cannot serve."""
     chosen: bool
     """Whether windrow takes the view."""
+    alone: float = float("nan")
+    """What the view gains where the cells of both are in memory, and nothing is read from a store."""
 
     @property
     def case(self) -> str:
@@ -128,7 +131,11 @@ def _race(
             _check(direct.compute(), always.compute())
             ways["view"] = always.compute
         timed = {way: best([action] * rounds) for way, action in ways.items()}
-        return AnswerLine(data, name, what, timed["direct"], timed.get("view"), chosen)
+        alone = float("nan")
+        if "view" in ways:
+            held = [best([hold_query(way)] * rounds) for way in (direct, always)]
+            alone = held[0] / held[1]
+        return AnswerLine(data, name, what, timed["direct"], timed.get("view"), chosen, alone)
     finally:
         database.drop_view("kept")
 
@@ -145,7 +152,10 @@ def as_measurements(lines: list[AnswerLine]) -> Iterator[Measurement]:
     for line in lines:
         target = TARGETS.get((line.data, line.shapes, line.what))
         taken = "the view is taken" if line.chosen else "the array is taken"
-        yield Measurement("answers", f"{line.data}, {line.shapes}, {line.what}", line.gain, "×", target, detail=taken)
+        case = f"{line.data}, {line.shapes}, {line.what}"
+        yield Measurement("answers", case, line.gain, "×", target, detail=taken)
+        if target is not None:
+            yield Measurement("answers", f"{case}, kernels alone", line.alone, "×", target, detail="in memory")
     wrong = [line for line in lines if not line.right]
     yield Measurement(
         "answers",

@@ -10,13 +10,16 @@ import numpy as np
 from windrow.aggregates.aggregate import parse_aggregate
 from windrow.api.array import Array
 from windrow.api.database import Database, connect
+from windrow.api.query import Query
 from windrow.bench.race import Result
 from windrow.bench.report import Measurement
 from windrow.bench.tables import Line, Ratio, Table
 from windrow.bench.timing import duration
+from windrow.bench.views.in_memory import hold_window
 from windrow.bench.views.scale import ViewsBench
 from windrow.bench.views.survey import PATCH, REBUILD, best
 from windrow.errors import DataError
+from windrow.model.box import Box
 from windrow.model.window import trailing
 from windrow.samples import TemperatureSource, temperature_field
 
@@ -43,13 +46,16 @@ def measure_dense(bench: ViewsBench) -> Iterator[Table | Measurement]:
     lon, lat, days = bench.scale.field
     lines: list[tuple[str, Line, float]] = []
     for aggregate, target in CASES.items():
-        slices, boxes, rebuild = _measure(bench, aggregate)
-        lines.append((f"{aggregate}, a slice appended", _line(aggregate, slices, rebuild), target))
-        lines.append(
-            (f"{aggregate}, a box of {'×'.join(map(str, BOX))} changed", _line(aggregate, boxes, rebuild), BOX_GAIN)
-        )
+        slices, boxes = f"{aggregate}, a slice appended", f"{aggregate}, a box of {'×'.join(map(str, BOX))} changed"
+        stored, held = _measure(bench, aggregate)
+        for how, (slice_time, box_time, rebuild) in (("", stored), (", kernels alone", held)):
+            lines.append((f"{slices}{how}", _line(aggregate, slice_time, rebuild), target))
+            lines.append((f"{boxes}{how}", _line(aggregate, box_time, rebuild), BOX_GAIN))
     named = tuple(replace(line, case=what) for what, line, _ in lines)
-    about = f"Trailing {WIDTH}. Processor time of whole batches with storage; anew is computing and storing the view."
+    about = (
+        f"Trailing {WIDTH}. Processor time of whole batches with storage, in the chunks that windrow gives a field "
+        "that grows; anew is computing and storing the view. Kernels alone compute touched results of values in memory."
+    )
     title = f"Views over a field of {lon}×{lat}×{days}"
     yield Table("dense", title, about, named, (Ratio("rebuild / batch", REBUILD, PATCH),))
     for what, line, target in lines:
@@ -62,8 +68,12 @@ def _line(aggregate: str, patch: float, rebuild: float) -> Line:
     return Line(aggregate, WIDTH, Result({PATCH: patch, REBUILD: rebuild}))
 
 
-def _measure(bench: ViewsBench, aggregate: str) -> tuple[float, float, float]:
-    """Seconds of an appended slice, of a changed box and of a rebuild."""
+Times = tuple[float, float, float]
+"""Seconds of an appended slice, of a changed box and of a rebuild."""
+
+
+def _measure(bench: ViewsBench, aggregate: str) -> tuple[Times, Times]:
+    """Whole batches with storage, and kernels alone."""
     lon, lat, days = bench.scale.field
     rounds = bench.scale.rounds
     folder = bench.folder / f"dense-{aggregate.partition('(')[0]}"
@@ -88,4 +98,19 @@ def _measure(bench: ViewsBench, aggregate: str) -> tuple[float, float, float]:
         if not checked.ok:
             raise DataError("a patched view is not what its query gives", got=str(checked))
         made = iter(range(rounds))
-        return slices, boxes, best([lambda: database.create_view(f"W{next(made)}", asked)] * rounds)
+        rebuild = best([lambda: database.create_view(f"W{next(made)}", asked)] * rounds)
+        return (slices, boxes, rebuild), _measure_kernels(asked, rounds)
+
+
+def _measure_kernels(asked: Query, rounds: int) -> Times:
+    """The results that a last slice has, those that a box touches, and all, of values in memory."""
+    whole = asked.bind().box
+    last = replace(whole, lo=(*whole.lo[:2], whole.hi[2]))
+    lo = tuple(low + extent // 3 for low, extent in zip(whole.lo, whole.shape, strict=True))
+    reached = (*BOX[:2], BOX[2] + WIDTH - 1)
+    box = Box(lo, tuple(low + extent - 1 for low, extent in zip(lo, reached, strict=True))) & whole
+    actions = [hold_window(asked, part) for part in (last, box, whole)]
+    for action in actions:
+        action()
+    slices, boxes, rebuild = (best([action] * rounds) for action in actions)
+    return slices, boxes, rebuild
