@@ -14,6 +14,7 @@ from windrow.errors import DataError, UnknownNameError
 from windrow.placement import STRATEGIES, Options, Plan, Problem, charge_both, evaluate, lower_bound, plan_batch
 from windrow.placement.homes import keep_near_views, keep_where_joined, remember, weigh
 from windrow.placement.improvement import Effort, Improvement, improve
+from windrow.placement.plan import merging_bound
 from windrow.placement.problem import NOWHERE, charge_receivers, charge_senders, make_chunks, make_pairs, make_views
 from windrow.placement.stages import plan_baseline, plan_joins, plan_views, unpaired_homes
 
@@ -38,7 +39,8 @@ def test_every_strategy_gives_a_whole_plan(data: st.DataObject, strategy: str, s
     assert len(decision.plan.joins) == len(problem.pairs)
     assert decision.cost.objective == pytest.approx(count_objective(problem, decision.plan))
     assert decision.cost.objective >= decision.bound * (1 - 1e-12)
-    assert decision.bound == lower_bound(problem)
+    assert decision.bound == lower_bound(problem) <= merging_bound(problem)
+    assert decision.cost.objective >= merging_bound(problem) * (1 - 1e-12)
     if strategy in ("auto", "baseline"):
         assert decision.cost.rank <= decision.baseline.rank
     assert str(decision).startswith(strategy)
@@ -75,6 +77,13 @@ def test_the_pass_knows_its_loads_and_never_worsens(data: st.DataObject, most_no
     cost = evaluate(problem, Plan(found.joins, problem.settled, found.view_homes))
     np.testing.assert_allclose(found.loads, cost.loads, atol=1e-9)
     assert cost.objective <= evaluate(problem, start).objective * (1 + 1e-9)
+
+
+def test_old_cells_without_pairs_follow_the_new_ones() -> None:
+    """They are one chunk: nothing is charged to a home that the other part may leave."""
+    chunks = make_chunks([1.0, 1.0, 1.0], [NOWHERE] * 3, [0, 0, 1], keys=[4, 4, 5])
+    problem = Problem(2, chunks, make_views([], [], []), make_pairs([(1, 1, {})]), charge_receivers(1.0, 0.0, 0.0))
+    assert unpaired_homes(problem).tolist() == [NOWHERE, NOWHERE, 1]
 
 
 def test_a_view_chunk_moves_with_its_pairs() -> None:

@@ -102,6 +102,14 @@ def lower_bound(problem: Problem) -> float:
     return float(max(joining, problem.rates.receive * new) / problem.nodes)
 
 
+def merging_bound(problem: Problem) -> float:
+    """No plan costs less, either: states have to be merged somewhere, too, those of a view chunk once at least."""
+    made = np.bincount(problem.pairs.views, problem.pairs.states, len(problem.views))
+    merging = problem.rates.merge * np.minimum(made, problem.views.most).sum()
+    joining = problem.rates.join * problem.joined_bytes.sum()
+    return max(lower_bound(problem), float(joining + merging) / problem.nodes)
+
+
 def _move(inward: Float64Array, outward: Float64Array, start: Int32Array, end: Int32Array, size: Float64Array) -> None:
     """Add bytes that travel to both ends; what comes from the store has only one."""
     inward += np.bincount(end, size, len(inward))

@@ -56,8 +56,12 @@ def plan_baseline(problem: Problem) -> Plan:
 
 
 def unpaired_homes(problem: Problem) -> Int32Array:
-    """Homes that are decided before joins are planned, if homes may move: only those of chunks without pairs."""
-    return np.where(problem.is_paired, NOWHERE, problem.settled).astype(np.int32)
+    """Homes that are decided before joins are planned, if homes may move: only those of chunks without pairs.
+
+    Old cells that are in no pair go where the new cells of their chunk will be at home, which is not known yet.
+    """
+    joined = np.bincount(problem.groups, problem.is_paired, problem.group_count) > 0
+    return np.where(joined[problem.groups], NOWHERE, problem.settled).astype(np.int32)
 
 
 def plan_joins(

@@ -8,7 +8,7 @@ from typing import Literal
 
 from windrow.errors import UnknownNameError, nearest
 from windrow.placement.homes import Correlations
-from windrow.placement.plan import Plan, chunk_needs
+from windrow.placement.plan import Plan, chunk_needs, merging_bound
 from windrow.placement.planner import Decision, Options, plan_batch
 from windrow.placement.problem import Problem, Rates, charge_receivers, charge_senders
 from windrow.placement.simulator.chunks import ChunkSet
@@ -79,6 +79,8 @@ class BatchResult:
     baseline: float
     """What the baseline's plan would cost from the same homes."""
     bound: float
+    merging_bound: float
+    """The same, with what has to be merged."""
     planning: float
     new_bytes: float
     bytes_received: float
@@ -120,6 +122,7 @@ def _summarise(new: ChunkSet, problem: Problem, decision: Decision, old: int, to
         objective=decision.cost.objective,
         baseline=decision.baseline.objective,
         bound=decision.bound,
+        merging_bound=merging_bound(problem),
         planning=took,
         new_bytes=float(new.bytes.sum()),
         bytes_received=float(decision.cost.bytes_received.sum()),
