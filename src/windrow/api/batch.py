@@ -315,8 +315,22 @@ class Batch:
         if gridding is not None:
             rows = gridded(rows, gridding, working.schema, engine)
         numbered = gridding is not None and working.schema.numbering_name is not None
+        if on_duplicate == "keep" and working.schema.numbering_name is None:
+            self._add_numbering(working)
         counts = insert(engine, working, rows, on_duplicate or ("keep" if numbered else "error"))
         self._done(working, "insert", counts.cells, counts.replaced, counts.duplicates)
+
+    def _add_numbering(self, working: WorkingArray) -> None:
+        """The first insert that keeps duplicates gives the array the dimension that tells them apart."""
+        from windrow.operations.sparse.numbering import add_numbering
+
+        name = working.record.name
+        readers = [view.name for view in self.opened()[1].views if name in view.held]
+        if readers:
+            hint = "Drop the views first, or make an array with a numbering dimension and views on it"
+            what = f"{name} would get a dimension that numbers duplicates, and views read it as it is"
+            raise SchemaError(what, got=", ".join(readers), hint=hint)
+        add_numbering(self.database.engine, working)
 
     def _set_cells(self, working: WorkingArray, cells: Any, on_duplicate: str | None) -> None:
         from windrow.operations.dense.scatter import scatter, scatter_frame

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from windrow.errors import DataError
+from windrow.errors import DataError, SchemaError
 from windrow.operations.query.cellwise import GridCells
 from windrow.operations.query.scans import StoredGrid
 from windrow.operations.query.stored import stored_scan
@@ -33,6 +33,9 @@ def changes(database: Database, name: str, before: int, after: int) -> pa.Table:
     with catalog.one_moment():
         record = catalog.array(name)
         versions = [(record, catalog.version(record, number)) for number in (before, after)]
+        if len({found.schema.dimension_names for _, found in versions}) > 1:
+            got = " and ".join(f"[{', '.join(found.schema.dimension_names)}]" for _, found in versions)
+            raise SchemaError(f"versions {before} and {after} of {name} differ in dimensions", got=got)
         below = [one for _, found in versions for one in versions_below(database.warehouse, record, found.number)]
     with database.warehouse.hold([*versions, *below]):
         found = _cell_change(database, *(_shown(database, record, version) for _, version in versions))

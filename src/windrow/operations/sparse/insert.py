@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from windrow.errors import DataError, SchemaError
+from windrow.errors import DataError
 from windrow.execution.engine import Engine
 from windrow.execution.executor import Executor
 from windrow.model.box import Box
-from windrow.model.schema import CHUNK_COLUMN, MOST_CELLS, NUMBERING, Schema
+from windrow.model.schema import CHUNK_COLUMN, MOST_CELLS, Schema
 from windrow.operations.sparse.lookup import mark_replaced
 from windrow.operations.sparse.tasks import CellsReceipt, Duplicates, WriteCells, refuse_duplicates
 from windrow.storage.cells import lacking_column
@@ -72,12 +72,7 @@ def _check_policy(schema: Schema, on_duplicate: str, on_spark: bool) -> Schema:
         )
     if on_duplicate != "keep":
         return schema
-    if schema.numbering_name is None:
-        raise SchemaError(
-            f'on_duplicate="keep" numbers cells along a dimension {NUMBERING}, which the array lacks',
-            got=str(schema),
-            hint=f"Add a last dimension, as in [{', '.join(map(str, schema.dimensions))}, {NUMBERING}=0:*]",
-        )
+    assert schema.numbering_name is not None  # whoever keeps duplicates has added one
     return schema.with_numbering(schema.numbering_name)
 
 

@@ -21,6 +21,7 @@ import pyarrow as pa
 
 from windrow.errors import ConflictError, CorruptionError
 from windrow.model.schema import CHUNK_COLUMN, Schema
+from windrow.storage.cells import stored_fields
 from windrow.storage.delta.vectors import describe_for_log
 from windrow.storage.places import place_inside
 from windrow.storage.records import Part
@@ -54,6 +55,8 @@ class Entry:
     removed: Sequence[Part]
     message: str
     raises_protocol: bool = False
+    reshapes: bool = False
+    """Whether rows have other columns from here on."""
 
 
 class DeltaLog:
@@ -100,7 +103,8 @@ class DeltaLog:
     def append(self, schema: Schema, after: int, entry: Entry) -> int:
         """Write the entry that follows ``after``; returns its number."""
         number = after + 1
-        lines = "\n".join(json.dumps(action) for action in _actions(schema, entry))
+        actions = [*_actions(schema, entry), *([self._columns(schema, after)] if entry.reshapes else [])]
+        lines = "\n".join(map(json.dumps, actions))
         temporary = self._folder / f".{uuid.uuid4().hex}.json.tmp"
         try:
             with open(temporary, "x", encoding="utf-8") as file:
@@ -115,6 +119,23 @@ class DeltaLog:
         finally:
             temporary.unlink(missing_ok=True)
         return number
+
+    def _columns(self, schema: Schema, after: int) -> dict[str, Any]:
+        """The action that gives the table the columns of a schema; all else that is known of it stays."""
+        from deltalake import Schema as DeltaSchema
+
+        known = self.open(after).metadata()
+        return {
+            "metaData": {
+                "id": str(known.id),
+                "name": known.name,
+                "format": {"provider": "parquet", "options": {}},
+                "schemaString": DeltaSchema.from_arrow(stored_fields(schema)).to_json(),
+                "partitionColumns": [],
+                "configuration": known.configuration,
+                "createdTime": known.created_time,
+            }
+        }
 
     def _head(self, known: int) -> int:
         """The log's last version, looked for from a known one on: opening the table again would list all its parts."""

@@ -120,4 +120,5 @@ def _entry(working: WorkingArray) -> Entry:
     removed = [part for path, part in working.base_parts.items() if not is_same(working.parts.get(path), part)]
     first = not any(part.vector for part in working.base_parts.values())
     raises_protocol = first and any(part.vector for part in added)
-    return Entry(added, removed, working.operation or "change", raises_protocol)
+    reshapes = working.schema.dimension_names != working.base.schema.dimension_names
+    return Entry(added, removed, working.operation or "change", raises_protocol, reshapes)
