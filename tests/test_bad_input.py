@@ -190,7 +190,6 @@ CELLS: list[Case] = [
     ("a number", insert(5), DataError, "got int"),
     ("a file that is not there", insert("nowhere.parquet"), FileFormatError, "no such file"),
     ("an unknown policy", on("Sparse", "insert", CELL, on_duplicate="first"), DataError, "error, last, keep"),
-    ("numbering without a dimension", on("Sparse", "insert", CELL, on_duplicate="keep"), SchemaError, "dimension n"),
     ("a dense cell outside", on("Line", "insert", {"i": [9], "a": [1]}), DataError, "a cell at 9"),
     ("a dense cell twice", on("Line", "insert", {"i": [1, 1], "a": [1, 2]}), DuplicateError, "1 too many"),
     ("a missing dense value", on("Line", "insert", {"i": [1], "a": [None]}), DataError, "cannot be missing"),

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import windrow as wr
-from windrow.errors import DataError, DuplicateError, SchemaError, UnknownNameError
+from windrow.errors import DataError, DuplicateError, UnknownNameError
 
 from .contents import Cells, as_table, cells_of_rows, check_chunks, contents, plain, positions, random_cells
 from .contract import CONDITIONS, StorageContract
@@ -48,10 +48,12 @@ class TestSparse(StorageContract):
         assert (report.cells, report.duplicates, report.replaced) == (2, 0, 1)
         assert contents(array) == {(1, 2): {"v": 7}, (2, 2): {"v": 8}, (5, 5): {"v": 2}}
         check_chunks(array)
-        with pytest.raises(SchemaError, match="dimension n"):
-            array.insert(twins, on_duplicate="keep")
         with pytest.raises(DataError, match="on_duplicate"):
             array.insert(twins, on_duplicate="first")
+        array.insert(twins, on_duplicate="keep")  # those that are there are number 0
+        there = {(1, 2, 0): 7, (1, 2, 1): 1, (1, 2, 2): 3, (1, 2, 3): 4, (2, 2, 0): 8, (5, 5, 0): 2, (5, 5, 1): 2}
+        assert {place: cell["v"] for place, cell in contents(array).items()} == there
+        check_chunks(array)
 
     def test_kept_duplicates_are_numbered_on(self, database: wr.Database) -> None:
         array = self.create(database, "A", "x=0:9:4, n=0:*:2", "v: int32")
