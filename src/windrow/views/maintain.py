@@ -67,6 +67,8 @@ class Maintenance:
         working = self.transaction.known(name)
         if working is None:
             return self._published(name)
+        if not working.record.sparse:
+            return self._stands(working, None)
         view = next((view for view in self.views if view.name == name and view.reduced), None)
         # A view stored by position is shown at the cells of the moment that it was brought up to.
         held = {} if view is None else self._held.get(name, {})

@@ -106,7 +106,9 @@ def state_store(engine: Engine, transaction: Transaction, view: str, bound: Boun
     return StateStore(engine, transaction, view, view_schema(kept_step(bound), None), layout)
 
 
-def find_rule(engine: Engine, store: StateStore | None, bases: Bases, working: WorkingArray) -> Rule | None:
+def find_rule(
+    engine: Engine, store: StateStore | None, bases: Bases, working: WorkingArray | None = None
+) -> Rule | None:
     """The rule that patches a view, which stands as it was brought up to date last, by what changed."""
     before, after = core_of(bases.before), core_of(bases.after)
     if store is None or type(before) is not type(after) or why_not_patched(bases.before) is not None:
@@ -121,6 +123,7 @@ def find_rule(engine: Engine, store: StateStore | None, bases: Bases, working: W
         return AloneRule(engine, kept[0], kept[1], bases.changes, store, after)
     if isinstance(before, BoundJoined) and isinstance(after, BoundJoined):
         if positions_in(after) is not None:
+            assert working is not None, "rows of positions are the view's own"
             told = has_every_position(bases.after) and has_every_position(bases.before)
             return ReducedRule(engine, before, after, bases.changes, store, working, told)
         rule = JoinedRule if is_by_cell(after) else GroupedRule
