@@ -131,10 +131,35 @@ def read_plainly(path: str) -> dict[str, Any]:
     if path.endswith((".csv", ".gz")):
         nulls = pyarrow.csv.ConvertOptions(null_values=["", "NA", "NaN", "null"], strings_can_be_null=True)
         return dict(pyarrow.csv.read_csv(path, convert_options=nulls).to_pydict())
+    if path.endswith(".fits"):
+        from astropy.table import Table
+
+        table = Table.read(path, hdu=1)
+        return {name: [_fits_value(value) for value in table[name].tolist()] for name in table.colnames}
+    if path.endswith(".grib2"):
+        return {"": ((), _grib_values(path))}
     options = {"consolidated": False} if path.endswith(".zarr") else {}
     engine: Any = "zarr" if path.endswith(".zarr") else "h5netcdf"
     with xr.open_dataset(path, engine=engine, backend_kwargs=options) as dataset:
         return {str(name): (tuple(map(str, one.dims)), plain(one.values)) for name, one in dataset.data_vars.items()}
+
+
+def _fits_value(value: Any) -> Any:
+    return value.decode().rstrip() if isinstance(value, bytes) else value.rstrip() if isinstance(value, str) else value
+
+
+def _grib_values(path: str) -> list[float]:
+    """The values of all messages, by size: which message is which map is for the other reader to say."""
+    import eccodes
+
+    found: list[float] = []
+    with open(path, "rb") as file:
+        while (message := eccodes.codes_grib_new_from_file(file)) is not None:
+            eccodes.codes_set(message, "missingValue", 1e38)
+            values = eccodes.codes_get_values(message).astype(np.float32)
+            found += values[values < np.float32(1e38)].tolist()
+            eccodes.codes_release(message)
+    return sorted(found)
 
 
 def plain(values: Any) -> Any:

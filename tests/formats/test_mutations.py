@@ -22,11 +22,14 @@ import pyarrow.csv
 import pyarrow.parquet
 import pytest
 import xarray as xr
+from astropy.table import Table
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import windrow as wr
 from formats.spoiling import Spoiling, plain, read_plainly, spoilings
+from formats.test_grib import Message, some_map
+from formats.test_grib import write as write_grib
 from windrow.errors import Error, FileFormatError
 from windrow.formats.apart import call_apart
 
@@ -95,6 +98,16 @@ def make_gzipped(path: Path) -> Path:
     return path / "a.csv.gz"
 
 
+def make_fits(path: Path) -> Path:
+    columns = rows().to_pydict()
+    Table({name: np.array(column) for name, column in columns.items()}).write(path / "a.fits")
+    return path / "a.fits"
+
+
+def make_grib(path: Path) -> Path:
+    return write_grib(path / "a.grib2", [Message(some_map(day), date=20120101 + day) for day in range(4)])
+
+
 FORMATS: dict[str, Callable[[Path], Path]] = {
     "netcdf": make_netcdf,
     "hdf5": make_hdf5,
@@ -103,6 +116,8 @@ FORMATS: dict[str, Callable[[Path], Path]] = {
     "parquet": make_parquet,
     "csv": make_csv,
     "csv.gz": make_gzipped,
+    "fits": make_fits,
+    "grib": make_grib,
 }
 
 
@@ -116,7 +131,7 @@ class Importer:
         self.database = database
         self.original = original
         self.target = folder / f"spoilt{''.join(original.suffixes)}"
-        self.is_table = original.suffix in (".parquet", ".csv", ".gz")
+        self.is_table = original.suffix in (".parquet", ".csv", ".gz", ".fits")
         self.options: dict[str, Any] = {"dimensions": ["x", "y"]} if self.is_table else {}
         self.outcomes = Counter[str]()
         self.put_back()
@@ -169,6 +184,10 @@ class Importer:
             names = [name for name in expected if name in (found[0] if found else expected)]
             rows = zip(*(plain(expected[name]) for name in names), strict=True)
             assert sorted(map(repr, rows)) == sorted(repr(tuple(plain(row[name]) for name in names)) for row in found)
+            return
+        if "" in expected:  # the values of all maps
+            values = np.concatenate([found[name].values.ravel() for name in found])
+            assert sorted(values[~np.isnan(values)].tolist()) == expected[""][1]
             return
         for name in expected.keys() & found.keys():
             dimensions, values = expected[name]
