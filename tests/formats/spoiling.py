@@ -145,7 +145,9 @@ def read_plainly(path: str) -> dict[str, Any]:
 
 
 def _fits_value(value: Any) -> Any:
-    return value.decode().rstrip() if isinstance(value, bytes) else value.rstrip() if isinstance(value, str) else value
+    """In FITS a text ends at its first NUL, and blanks at its end do not count."""
+    text = value.decode() if isinstance(value, bytes) else value
+    return text.partition("\0")[0].rstrip() if isinstance(text, str) else text
 
 
 def _grib_values(path: str) -> list[float]:
