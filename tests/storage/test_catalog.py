@@ -98,7 +98,7 @@ def test_all_arrays_of_a_batch_move_or_none(catalog: Catalog) -> None:
     published = publish(catalog, change(first, 0), change(second, 1), batch="night")
     assert {name: version.number for name, version in published.items()} == {"A": 1, "B": 2}
     report = json.loads(catalog.batch_report("night") or "")
-    assert report == {"versions": {"A": 1, "B": 2}, "unchanged": [], "dropped": []}
+    assert report == {"versions": {"A": 1, "B": 2}, "unchanged": [], "dropped": [], "folders": {}}
     with pytest.raises(ConflictError, match="night"):
         publish(catalog, change(first, 1), batch="night")
     assert catalog.version(first).number == 1

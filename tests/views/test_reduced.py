@@ -324,7 +324,7 @@ def test_what_is_said_of_it(sky: Sky) -> None:
     assert f"results of {view._version().cells} positions" in told
     said = str(sky.database.explain_view(QUERIES["counts"]))
     assert "stored by (ra, dec): no result depends on time" in said
-    assert "kept in one place, because its results are stored by position" in said
+    assert "not planned, because its results are stored by position" in said
     assert "stored by cell, as store = cells says" in str(sky.database.explain_view(QUERIES["counts"], store="cells"))
 
 

@@ -16,11 +16,13 @@ class Package:
     name: str
     package: str
     distribution: str
+    needs: str | None = None
+    """A package that it does not bring itself, and cannot do without here."""
 
     @property
     def version(self) -> str | None:
         """None if it is not installed."""
-        if importlib.util.find_spec(self.package) is None:
+        if any(importlib.util.find_spec(name) is None for name in (self.package, self.needs) if name is not None):
             return None
         return importlib.metadata.version(self.distribution)
 

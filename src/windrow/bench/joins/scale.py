@@ -14,7 +14,7 @@ PEERS = (
     Package("polars", "polars", "polars"),
     Package("scikit-learn", "sklearn", "scikit-learn"),
     Package("OpenCV", "cv2", "opencv-python-headless"),
-    Package("astropy", "astropy", "astropy"),
+    Package("astropy", "astropy", "astropy", needs="scipy"),
     Package("LSDB", "lsdb", "lsdb"),
 )
 
