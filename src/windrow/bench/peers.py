@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib.metadata
 import importlib.util
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Generic, TypeVar
 
@@ -16,7 +16,7 @@ class Package:
     name: str
     package: str
     distribution: str
-    needs: str | None = None
+    needs: str | None = field(default=None, kw_only=True)
     """A package that it does not bring itself, and cannot do without here."""
 
     @property
