@@ -197,6 +197,8 @@ def test_weights_may_be_expressions_of_labels(local: Any) -> None:
     there = ~np.isnan(values)
     known = np.sum(values[there] * weights[there]) / np.sum(weights[there])
     told = local.query("select wavg(t, cos(radians(lat))) as m from T").compute()
+    named = local.query("select avg(t, weight = cos(radians(lat))) as m from T").compute()
+    assert named.identical(told)
     assert float(told["m"]) == pytest.approx(known)
     grouped = array.regrid(lat=3, lon=2).agg(m=wr.avg("t", weight="cos(radians(lat))")).compute()
     assert grouped["m"].values[0, 0] == pytest.approx(known)
@@ -281,7 +283,9 @@ def test_mistakes_in_text(local: Any) -> None:
         ("select corr(a) from A", "corr takes two values"),
         ("select corr(a, s) from A", "corr cannot take values of type string"),
         ("select wavg(a, b) from A", "no such column"),
-        ("select max(a, i) from A", "the parameter of max is a number"),
+        ("select max(a, i) from A", "max takes one value"),
+        ("select sum(a, weight = i) from A", "sum takes one value"),
+        ("select percentile(a, i) from A", "the parameter of percentile is a number"),
         ("select covar(a, i, i) from A", "at most one more"),
     ):
         with pytest.raises(wr.Error, match=match):

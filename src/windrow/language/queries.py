@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, TypeVar
 
-from windrow.aggregates.registry import definition, is_built_in
 from windrow.errors import Error
 from windrow.expressions.nodes import Call, Column, Literal, Node, Over
 from windrow.language.mistakes import MisplacedError
@@ -232,23 +231,12 @@ class Assembler:
         return None
 
     def _measure(self, call: Call, name: str | None, names: Names, place: int) -> Measure:
-        arguments = call.arguments
-        for part in arguments:
+        for part in call.arguments:
             for inner in self._aggregates(part):
                 what = f"{inner.function} cannot stand inside {call.function}"
                 raise MisplacedError(what, self._place_of(inner), hint="Use a query in parentheses after from")
-        if len(arguments) > 2:
-            what = f"{call.function} takes a value and at most one more or one parameter"
-            raise MisplacedError(what, place, got=str(call))
-        argument, other = (*arguments, None, None)[:2]
         made = name or names.free(_default_name(call))
-        if is_built_in(call.function) and definition(call.function).arguments == 2:
-            return _at(place, lambda: Measure(made, call.function, argument, second=other))
-        if other is not None and not _is_number(other):
-            hint = f"As in {call.function}(a, 70)"
-            raise MisplacedError(f"the parameter of {call.function} is a number", place, got=str(other), hint=hint)
-        value: Any = other.value if isinstance(other, Literal) else None
-        return _at(place, lambda: Measure(made, call.function, argument, value))
+        return _at(place, lambda: Measure.of_call(made, call))
 
     def _aggregates(self, node: Node) -> Iterable[Call]:
         """The outermost aggregates of an expression, in the order they are written; not those over groups of cells."""
@@ -338,10 +326,6 @@ def _default_name(call: Call) -> str:
         elif isinstance(argument, Literal) and type(argument.value) in (int, float):
             parts.append("".join(c if c.isalnum() else "_" for c in f"{argument.value:g}"))
     return "_".join(parts)
-
-
-def _is_number(node: Node) -> bool:
-    return isinstance(node, Literal) and type(node.value) in (int, float)
 
 
 def _replaced(node: Node, known: dict[int, Column]) -> Node:

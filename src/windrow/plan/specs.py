@@ -6,12 +6,12 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 from windrow.aggregates.definition import Definition
 from windrow.aggregates.registry import canonical, definition, is_built_in
 from windrow.errors import DataError, SchemaError
-from windrow.expressions.nodes import Column, Literal, Node
+from windrow.expressions.nodes import Call, Column, Comparison, Literal, Node
 from windrow.expressions.written import Value
 from windrow.model.halo import whole_number
 from windrow.model.schema import Schema, check_name
@@ -156,6 +156,26 @@ class Measure:
             got = None if self.parameter is None else f"{self.parameter:g}"
             raise DataError(f"{self.function} {what}", got=got, hint=f"As in {self.usage}")
 
+    @classmethod
+    def of_call(cls, name: str, call: Call) -> Measure:
+        """What a call asks for: ``avg(t)``, ``percentile(t, 70)``, ``covar(t, u)``, ``avg(t, weight = w)``."""
+        if len(call.arguments) > 2:
+            raise DataError(f"{call.function} takes a value and at most one more or one parameter", got=str(call))
+        argument, other = (*call.arguments, None, None)[:2]
+        known = definition(call.function) if is_built_in(call.function) else None
+        if known is not None and known.arguments == 2:
+            return cls(name, call.function, argument, second=other)
+        if known is not None and known.weighted is not None and _is_weight(other):
+            return cls(name, known.weighted, argument, second=other.right)
+        if other is not None and not (isinstance(other, Literal) and type(other.value) in (int, float)):
+            if known is None or known.parameter is None:
+                usage = f"{call.function}(x)" if known is None else known.usage()
+                raise DataError(f"{call.function} takes one value", got=str(other), hint=f"As in {usage}")
+            hint = f"As in {call.function}(a, 70)"
+            raise DataError(f"the parameter of {call.function} is a number", got=str(other), hint=hint)
+        value: Any = other.value if isinstance(other, Literal) else None
+        return cls(name, call.function, argument, value)
+
     def _known(self, ask: Callable[[Definition], bool], otherwise: bool) -> bool:
         """What is to be known of a built-in aggregate; users' own take one value."""
         return ask(definition(self.function)) if is_built_in(self.function) else otherwise
@@ -186,6 +206,11 @@ class Measure:
         if is_built_in(self.function):
             return Aggregate(self.function, found, self.parameter, second=second)
         return user_aggregate(self.function)(found or "")
+
+
+def _is_weight(node: Node | None) -> TypeGuard[Comparison]:
+    """Whether it is written as ``weight = w``."""
+    return isinstance(node, Comparison) and node.operator == "=" and node.left == Column("weight")
 
 
 def check_step(step: int | tuple[Block, ...]) -> None:

@@ -6,9 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import fields, replace
 from typing import Any
 
-from windrow.aggregates.registry import definition, is_built_in
-from windrow.errors import DataError
-from windrow.expressions.nodes import Call, Column, Literal, Node, Over
+from windrow.expressions.nodes import Call, Column, Node, Over
 from windrow.model.schema import Schema
 from windrow.plan.bound import Bound, BoundSpread, NamedAggregates
 from windrow.plan.grouping.label_parts import BoundParted, GroupKey
@@ -39,21 +37,10 @@ def spread_groups(
         together = [over for over in found if over.groups == groups]
         for over in together:
             names[over] = _free_name(len(names) + 1, source)
-        below, aggregates = measured([measure_of(names[over], over.call) for over in together], _keys(groups))
+        below, aggregates = measured([Measure.of_call(names[over], over.call) for over in together], _keys(groups))
         totals = bind_totals(_keys(groups), below, aggregates, scope, values)
         bound = _spread(bound, totals, ", ".join(f"{over} as {names[over]}" for over in together))
     return bound, tuple(Output(one.name, _read(one.expression, names)) for one in outputs)
-
-
-def measure_of(name: str, call: Call) -> Measure:
-    """A call of an aggregate as one that is computed: its second argument is a value, or else its parameter."""
-    argument, other = (*call.arguments, None, None)[:2]
-    if is_built_in(call.function) and definition(call.function).arguments == 2:
-        return Measure(name, call.function, argument, second=other)
-    if other is not None and not (isinstance(other, Literal) and type(other.value) in (int, float)):
-        raise DataError(f"the parameter of {call.function} is a number", got=other)
-    value: Any = other.value if isinstance(other, Literal) else None
-    return Measure(name, call.function, argument, value)
 
 
 def _keys(groups: Sequence[Node]) -> tuple[GroupKey, ...]:
