@@ -16,7 +16,9 @@ from windrow.bench.queries.scale import QUICK
 from windrow.console.commands.benchmarks import SECTIONS
 from windrow.errors import DataError
 
-TINY = replace(QUICK, field=(48, 25, 120), chunk=(24, 13, 50), cells=(3_000,), inserted=2_000, rounds=1)
+TINY = replace(
+    QUICK, field=(48, 25, 120), chunk=(24, 13, 50), cells=(3_000,), inserted=2_000, rounds=1, frame_rows=20_000
+)
 
 
 def test_the_command_names_every_section() -> None:
@@ -28,7 +30,7 @@ def test_all_sections_run_and_are_written(tmp_path: Path) -> None:
     said: list[str] = []
     report = queries.run_at(TINY, tmp_path, [], said.append)
     held = json.loads((tmp_path / "report.json").read_text(encoding="utf-8"))
-    assert {table["section"] for table in held["tables"]} == {"dense", "sparse"}
+    assert {table["section"] for table in held["tables"]} == {"dense", "sparse", "frames"}
     assert {row.subject for row in report.targets.rows} == set(SECTIONS["queries"])
     assert all(row.value > 0 or row.unit == "" for row in report.targets.rows if not math.isnan(row.value))
 

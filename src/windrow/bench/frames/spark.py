@@ -145,7 +145,7 @@ def measure_spark(bench: FramesBench) -> Iterator[Table | Measurement]:
         session.stop()
 
 
-def against_duckdb(bench: FramesBench, runs: Runs, how: str) -> Iterator[Table | Measurement]:
+def against_duckdb(bench: FramesBench, runs: Runs, how: str, subject: str = "spark") -> Iterator[Table | Measurement]:
     """Count distinct and median of one file, in order or shuffled."""
     width, rows = bench.scale.spark_width, bench.scale.spark_rows
     there = any(peer.name == "DuckDB" and peer.version for peer in bench.peers)
@@ -161,15 +161,15 @@ def against_duckdb(bench: FramesBench, runs: Runs, how: str) -> Iterator[Table |
         line = Line(aggregate, width, Result({name: took.best for name, took in times.items()}))
         spent = ", ".join(f"{name} {times[name]}, {duration(each.processor)} CPU" for name, each in actions.items())
         lines.append(line)
-        found.append(duckdb_target(aggregate, rows, how, line, spent))
+        found.append(duckdb_target(aggregate, rows, how, line, spent, subject))
     title = f"rank100 {how}, {rows:,} rows in one Parquet file, no PARTITION BY, W = {width:,}, {WORKERS} workers"
     about = "By the clock, from the file to the sums of all columns of the result; floor: the same with nothing done."
     ratios = (Ratio("DuckDB / windrow", "DuckDB", "windrow"), Ratio("windrow / floor", "windrow", "floor"))
-    yield Table("spark", title, about, tuple(lines), ratios)
+    yield Table(subject, title, about, tuple(lines), ratios)
     yield from found
 
 
-def duckdb_target(aggregate: str, rows: int, how: str, line: Line, detail: str) -> Measurement:
+def duckdb_target(aggregate: str, rows: int, how: str, line: Line, detail: str, subject: str) -> Measurement:
     """How many times faster count distinct is than DuckDB, and what share of DuckDB's time median takes."""
     faster = aggregate == "count_distinct"
     ratio = Ratio("", "DuckDB", "windrow") if faster else Ratio("", "windrow", "DuckDB")
@@ -180,7 +180,7 @@ def duckdb_target(aggregate: str, rows: int, how: str, line: Line, detail: str) 
         detail = f"DuckDB is not installed; {detail}"
     target = DISTINCT_GAIN if faster else MEDIAN_SHARES[how]
     value = math.nan if reached is None else reached
-    return Measurement("spark", what, value, "×", target, "at least" if faster else "at most", detail)
+    return Measurement(subject, what, value, "×", target, "at least" if faster else "at most", detail)
 
 
 def against_percentile(bench: FramesBench, session: SparkSession) -> Iterator[Table | Measurement]:

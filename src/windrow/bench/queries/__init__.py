@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from windrow.bench.queries.dense import measure_dense, measure_memory
+from windrow.bench.queries.frames import measure_frames
 from windrow.bench.queries.inserts import measure_inserts
 from windrow.bench.queries.scale import FULL, PEERS, QUICK, QueriesBench
 from windrow.bench.queries.small import measure_small
@@ -18,7 +19,9 @@ SECTIONS: dict[str, Callable[[QueriesBench], Found]] = {
     "dead": measure_dead,
     "inserts": measure_inserts,
     "small": measure_small,
+    "frames": measure_frames,
 }
+ON_SPARK = ("frames",)
 
 SUITE = Suite(
     "windrow bench queries",
@@ -26,5 +29,6 @@ SUITE = Suite(
     FULL,
     QUICK,
     lambda scale, folder: QueriesBench(scale, PEERS, folder),
+    on_spark=ON_SPARK,
 )
 run, run_at = SUITE.run, SUITE.run_at

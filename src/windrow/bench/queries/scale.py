@@ -27,10 +27,12 @@ class QueriesScale:
     """Cells of the sparse arrays."""
     inserted: int
     rounds: int
+    frame_rows: int
+    """Rows of the shuffled table that is framed on Spark."""
 
 
-FULL = QueriesScale((288, 145, 2928), (144, 73, 92), 4, (5_000_000, 20_000_000), 5_000_000, 5)
-QUICK = QueriesScale((48, 25, 732), (24, 13, 92), 1, (200_000,), 100_000, 3)
+FULL = QueriesScale((288, 145, 2928), (144, 73, 92), 4, (5_000_000, 20_000_000), 5_000_000, 5, 10_000_000)
+QUICK = QueriesScale((48, 25, 732), (24, 13, 92), 1, (200_000,), 100_000, 3, 500_000)
 
 
 QueriesBench = Run[QueriesScale, Package]

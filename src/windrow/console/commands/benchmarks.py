@@ -75,7 +75,7 @@ BENCHMARKS = (
         "queries",
         "Plain questions: totals, groups, conditions and expressions against xarray with Dask and against DuckDB.",
         "A minute: shows that all of it runs, not how fast it is.",
-        ("dense", "memory", "sparse", "dead", "inserts", "small"),
+        ("dense", "memory", "sparse", "dead", "inserts", "small", "frames"),
     ),
     Benchmark(
         "placement",
