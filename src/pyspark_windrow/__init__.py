@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import os
 import shutil
+import time
 import uuid
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -23,11 +24,13 @@ from pyspark.sql.datasource import (
     WriterCommitMessage,
 )
 
-from windrow.errors import DataError, SchemaError
+from windrow.errors import CorruptionError, DataError, SchemaError
 
 if TYPE_CHECKING:
     from windrow.api.array import Array
     from windrow.api.database import Database
+    from windrow.operations.dataframes import BlockRows, PartRows
+    from windrow.storage.records import Versioned
 
 INCOMING = "incoming"
 """The folder of a warehouse in which rows wait until all tasks have written theirs."""
@@ -102,11 +105,20 @@ class DefaultSource(DataSource):
 
 
 class CellTask(InputPartition):
-    """The cells of one block, or of one part."""
+    """The cells of one block, or of one part, and the versions that they are of."""
+
+    def __init__(self, value: BlockRows | PartRows, warehouse: str, versions: tuple[Versioned, ...]) -> None:
+        super().__init__(value)
+        self.warehouse = warehouse
+        self.versions = versions
+        self.planned = time.time()
 
 
 class ArrayReader(DataSourceReader):
-    """Reads the version that was current when the query was planned."""
+    """Reads the version that was current when the query was planned.
+
+    Spark plans in a process of its own that ends then, and its tasks are others': no lease of theirs would last.
+    """
 
     def __init__(self, target: Target, columns: tuple[str, ...]) -> None:
         self.target = target
@@ -116,15 +128,31 @@ class ArrayReader(DataSourceReader):
         from windrow.operations.dataframes import row_tasks
 
         with self.target.connect() as database:
-            bound: Any = self.target.open(database).isel().bind().bound
-            return [CellTask(task) for task in row_tasks(bound.snapshot)]
+            query = self.target.open(database).isel().bind()
+            bound: Any = query.bound
+            place, versions = str(database.warehouse.root), query.lease.versions
+            database.warehouse.promise(versions)
+            return [CellTask(task, place, versions) for task in row_tasks(bound.snapshot)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         from windrow.operations.dataframes import task_rows
+        from windrow.storage.leases import PROMISED_SECONDS
 
-        if partition is not None and partition.value is not None:
+        if not isinstance(partition, CellTask):
+            return
+        if time.time() > partition.planned + PROMISED_SECONDS / 2:
+            with self._connect(partition) as database:
+                database.warehouse.promise(partition.versions)
+        try:
             for batch in task_rows(partition.value):
                 yield batch.select(list(self.columns))
+        except CorruptionError:  # or a version that was given up, which is another matter
+            with self._connect(partition) as database:
+                database.warehouse.check_offered(partition.versions)
+            raise
+
+    def _connect(self, task: CellTask) -> Database:
+        return replace(self.target, warehouse=task.warehouse).connect()
 
 
 @dataclass(frozen=True)

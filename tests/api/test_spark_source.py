@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import os
+import pickle
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pytest
+import sqlalchemy as sa
 
 import windrow as wr
 from pyspark_windrow import INCOMING, DefaultSource
+from windrow.storage.leases import PROMISED_SECONDS
+from windrow.storage.tables import leases
 
 CELLS = {"i": [1, 20, 30], "j": [1, 2, 3], "v": [1.0, float("nan"), 3.0], "k": [3, None, 5]}
 
@@ -54,6 +58,65 @@ def test_dense_cells_are_rows(connect: Any) -> None:
     assert array.read().a.values[1].tolist() == [3, 4, -1]
     with pytest.raises(wr.SchemaError, match="cannot be removed"):
         source(array).writer(None, True)
+
+
+@pytest.fixture
+def job(array: wr.Array) -> Any:
+    """A job as it was planned, in a process that has ended; its tasks travel."""
+    made = source(array).reader(source(array).schema())
+    return made, pickle.loads(pickle.dumps(made.partitions()))
+
+
+def give_up_all_but_the_newest(array: wr.Array) -> None:
+    array.insert({name: values[:1] for name, values in CELLS.items()})
+    array.compact()
+    array._database.collect_garbage(keep_versions=1)
+
+
+def let_pass(array: wr.Array, seconds: float) -> None:
+    with array._database.warehouse.leases._writing() as connection:
+        connection.execute(sa.update(leases).values(heartbeat=leases.c.heartbeat - int(seconds * 1e6)))
+
+
+def read_job(job: Any) -> list[dict[str, Any]]:
+    reader, tasks = job
+    return [row for task in tasks for batch in reader.read(task) for row in batch.to_pylist()]
+
+
+def test_a_job_reads_what_it_was_planned_for_though_that_was_given_up(array: wr.Array, job: Any) -> None:
+    before = array.version
+    give_up_all_but_the_newest(array)
+    assert before not in [version.number for version in array.versions()]
+    assert [row["i"] for row in read_job(job)] == CELLS["i"]
+    array._database.drop("S")
+    assert len(read_job(job)) == 3
+
+
+def test_a_long_job_keeps_its_version(array: wr.Array, job: Any) -> None:
+    """A task that begins late asks for more time, for itself and those after it."""
+    let_pass(array, PROMISED_SECONDS - 1)
+    for task in job[1]:
+        task.planned -= PROMISED_SECONDS - 1
+    assert len(read_job(job)) == 3
+    let_pass(array, PROMISED_SECONDS / 2)
+    give_up_all_but_the_newest(array)
+    assert len(read_job(job)) == 3
+
+
+def test_a_job_that_comes_too_late_is_told_that_its_version_was_given_up(array: wr.Array, job: Any) -> None:
+    let_pass(array, PROMISED_SECONDS + 1)
+    give_up_all_but_the_newest(array)
+    with pytest.raises(wr.UnknownNameError, match="given up"):
+        read_job(job)
+    with array._database.warehouse.leases._writing() as connection:
+        assert connection.scalar(sa.select(sa.func.count()).select_from(leases).where(leases.c.host == "")) == 0
+
+
+def test_a_job_on_a_damaged_array_is_told_of_the_damage(array: wr.Array, job: Any) -> None:
+    for part in Path(array.location().path).glob("*.parquet"):
+        part.write_bytes(b"PAR1" * 100)
+    with pytest.raises(wr.CorruptionError):
+        read_job(job)
 
 
 def test_a_write_is_one_batch_that_views_follow(array: wr.Array) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import pickle
 import threading
 from pathlib import Path
@@ -321,6 +322,23 @@ def test_damaged_zarr(tmp_path: Path) -> None:
     bare.create_array("a", shape=(3,), dtype="f8")
     with pytest.raises(FileFormatError, match="dimension names"):
         form.open_grid(tmp_path / "bare.zarr")
+
+
+@pytest.mark.parametrize("version", [2, 3])
+@pytest.mark.parametrize(("name", "length"), [("t", 0), ("t", 5), ("t", 13), ("time", 11), ("time", 13)])
+def test_variables_that_differ_in_the_length_of_a_dimension(
+    tmp_path: Path, version: int, name: str, length: int
+) -> None:
+    """Which Zarr allows; one that is too short once was a traceback, and of one too long a part was left out."""
+    values = np.arange(120.0).reshape(12, 10)
+    made = xr.Dataset({"n": (("time", "lat"), values), "t": (("time", "lat"), values)}, {"time": np.arange(12.0)})
+    made.to_zarr(tmp_path / "a.zarr", zarr_format=version, consolidated=False)
+    described = tmp_path / "a.zarr" / name / (".zarray" if version == 2 else "zarr.json")
+    stated = json.loads(described.read_text())
+    stated["shape"][0] = length
+    described.write_text(json.dumps(stated))
+    with pytest.raises(FileFormatError, match=f"differ in the length of time, got 12 in n, {length} in {name}"):
+        format_of(tmp_path / "a.zarr").open_grid(tmp_path / "a.zarr")
 
 
 def test_classic_files_name_what_they_need(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -242,3 +242,23 @@ def test_gridded_dimensions_are_their_coordinates(connect: Connect) -> None:
     with pytest.raises(Error, match=r"the label of time is a moment, got 62.*cell\(time\)"):
         sky.delete("time = 62")
     assert sky.delete("ra > 100 and time = '2024-01-02'").cells == 1
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_an_expression_of_a_latitude_means_the_latitude(connect: Connect, sparse: bool) -> None:
+    """As the same comparison without arithmetic does; area means came out plausible and wrong by cell numbers."""
+    lat, t = np.arange(60.0, -61.0, -15.0), np.arange(18.0).reshape(2, 9)
+    database = connect()
+    array = database.create("T", "<t: float64> [time=1:2, lat=1:9:4]", sparse=sparse, labels={"lat": lat})
+    rows, columns = np.mgrid[1:3, 1:10].reshape(2, -1)
+    array.insert(pa.table({"time": rows, "lat": columns, "t": t.ravel()})) if sparse else array.write(t)
+
+    def ask(text: str) -> list[float]:
+        return np.asarray(database.query(text).compute()["x"]).ravel().tolist()
+
+    (mean,) = ask("select wavg(t, cos(radians(lat))) as x from T")
+    assert mean == pytest.approx(np.average(t.mean(axis=0), weights=np.cos(np.radians(lat))), rel=1e-12)
+    wanted = t[:, lat > 30.0].ravel().tolist()
+    for where in ("lat > 30.0", "lat*1.0 > 30.0", "30.0 < lat + 0", "cos(radians(lat)) < 0.8 and lat > 0"):
+        assert sorted(ask(f"select t as x from T where {where}")) == wanted, where
+    assert ask("select sum(t) as x from T where lat*1.0 > 30.0") == [sum(wanted)]

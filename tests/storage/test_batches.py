@@ -8,7 +8,6 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import icechunk
 import numpy as np
@@ -402,13 +401,8 @@ def test_a_folder_of_a_maker_that_died_goes_when_nothing_was_written_for_long(
 def test_versions_are_in_order_when_the_clock_is_set_back(
     local: wr.Database, arrays: Arrays, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    class Earlier(clock.datetime):
-        @classmethod
-        def now(cls, tz: Any = None) -> Any:
-            return clock.datetime.now(tz) - clock.timedelta(days=1)
-
     _, sparse = arrays
-    monkeypatch.setattr(publishing, "datetime", Earlier)
+    monkeypatch.setattr(publishing, "now_microseconds", lambda: now_microseconds() - 24 * 3600 * 10**6)
     sparse.insert({"x": [5], "v": [50]})
     sparse.insert({"x": [6], "v": [60]})
     times = [version.created for version in sparse.versions()]

@@ -123,7 +123,7 @@ def test_an_array_that_was_published_stays_whatever_comes_after(
     assert (read.num_rows if found.sparse else read.sizes["i"]) == (2 if way == "import a table" else 8)
 
 
-@pytest.mark.parametrize("way", ["into", "import a table"])
+@pytest.mark.parametrize("way", ["store", "into", "import a table", "import a grid"])
 def test_two_makers_of_one_name_take_turns(
     local: wr.Database, connect: Connect, files: Path, stopped: dict[str, Any], way: str
 ) -> None:

@@ -274,10 +274,12 @@ def test_a_catalog_with_nonsense_in_it(rich_path: Path, seed: int) -> None:
 
 
 ROWS = {
+    "vectors.length": [2**62, -1],
     "batches.report": ["{", "-1", '{"versions": {}}'],
     "views.array_id": [-1],
     "views.settings": ["-1", '{"a": 1}'],
     "views.state": [""],
+    "views.status": ["", "[1e400]"],
     "views.facts": ["-1"],
     "views.learned": ["-1"],
     "view_history.entry": ["-1", '{"a": 1}'],

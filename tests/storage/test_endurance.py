@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 import time
 from collections import Counter
@@ -16,6 +17,7 @@ from endurance import World
 from windrow.storage.tables import locks
 
 READERS = 2
+KILLS = int(os.environ.get("WINDROW_KILLS", "1000"))
 
 
 def kill_many(path: Path, kills: int, seed: int) -> Counter[str]:
@@ -56,6 +58,8 @@ def kill_many(path: Path, kills: int, seed: int) -> Counter[str]:
             with database.catalog.reading() as connection:
                 held = {row.process for row in connection.execute(sa.select(locks)).all()}
             assert writer.process.pid not in held
+        if kill % 100 == 99:
+            print(f"{kill + 1} kills: {dict(sorted(outcomes.items()))}", flush=True)
     for reader in readers:
         reader.channel.send("enough")
         looks = reader.next()
@@ -71,7 +75,7 @@ def test_kills_of_every_kind_of_work(tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.timeout(7200)
 def test_a_thousand_kills(tmp_path: Path) -> None:
-    outcomes = kill_many(tmp_path, 1000, seed=2)
+    outcomes = kill_many(tmp_path, KILLS, seed=2)
     print(dict(sorted(outcomes.items())))
     assert set(endurance.KINDS) <= {key.partition(",")[0] for key in outcomes}
 

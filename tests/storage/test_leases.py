@@ -153,6 +153,29 @@ def test_a_version_given_up_between_looking_and_holding_is_noticed(
         reader.query(f"select a from D@{reader.array('D').version}").compute()
 
 
+@pytest.mark.spark
+def test_what_spark_has_yet_to_read_outlives_its_version(
+    path: Path, collector: wr.Database, spark_session: Any
+) -> None:
+    """A DataFrame as long as the connection is open, and a job of Spark's own for a stated time."""
+    parts = collector.create("P", "<v: int64> [x=1:20:5]", sparse=True)
+    for first in (1, 11):
+        parts.insert({"x": np.arange(first, first + 10), "v": np.full(10, 1)})
+    running = spark_session.read.format("windrow").load(f"{path}/P").toLocalIterator()
+    rows = [next(running)]  # of the first task; the second is yet to come
+    parts.update({"v": "v + 1"})
+    with wr.connect(path, engine="spark", progress=False) as reader:
+        frames = [reader.array(f"{name}@1").to_spark().selectExpr(f"{value} as v") for name, value in ("Da", "Sv")]
+        gc.collect()
+        collector.collect_garbage(keep_versions=1)
+        assert [len(array.versions()) for array in collector.arrays()] == [1, 1, 1]
+        for frame in frames:
+            assert {row.v for row in frame.collect()} == {1}
+    rows += running
+    assert [row.v for row in rows] == [1] * 20
+    assert held(collector) == {(parts._record().id, 2)}
+
+
 def start(function: Callable[..., None], path: Path, *arguments: object) -> Started:
     process = Started(function, path, *arguments)
     assert process.next() == "held"

@@ -24,7 +24,7 @@ from windrow.plan.nodes import Windowed as WindowedPlan
 from windrow.plan.rewriting import Optimized, optimize
 from windrow.plan.specs import Measure, WindowSpec
 from windrow.plan.stored_shapes import shape_arrays, unknown_shape
-from windrow.storage.records import ArrayRecord, VersionRecord
+from windrow.storage.records import ArrayRecord, Versioned, VersionRecord
 from windrow.storage.working import WorkingArray
 from windrow.views.shown import as_shown, versions_below
 
@@ -39,7 +39,6 @@ if TYPE_CHECKING:
     from windrow.operations.query.explain import QueryExplanation
     from windrow.operations.query.explain_windows import WindowExplanation
     from windrow.operations.query.held import HeldGrid
-    from windrow.views.answering.candidates import Versioned
 
 __all__ = ["BoundQuery", "CellsQuery", "GridQuery", "Query", "Windowed", "computed", "regridded", "windowed"]
 

@@ -100,6 +100,8 @@ class DatasetSource:
             raise
         except Exception as error:  # the libraries below raise whatever their decoders raise on damaged bytes
             raise FileFormatError(f"cannot read {name} {box} of {self.path}", got=error) from error
+        if raw.shape[: len(key)] != tuple(part.stop - part.start for part in key):
+            raise FileFormatError(f"{name} of {self.path} is not whole in {box}", got=f"values of shape {raw.shape}")
         return raw
 
     def _transpose(self, encoded: Encoded, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
@@ -185,7 +187,7 @@ def _describe(path: str, opener: Opener, contents: Contents, options: GridOption
     names = [legal_name(encoded.name) for encoded in chosen]
     columns = tuple(Attribute(n, e.type, e.nullable) for n, e in zip(names, chosen, strict=True))
     dimensions, labels = [], {}
-    sizes = dict(zip(stored[chosen[0].name].dims, stored[chosen[0].name].shape, strict=True))
+    sizes = _common_sizes(path, stored, chosen)
     for name in chosen[0].dimensions:
         start, found = _coordinate(path, stored, name, sizes[name], options)
         if sizes[name] == 0:
@@ -202,6 +204,19 @@ def _describe(path: str, opener: Opener, contents: Contents, options: GridOption
     metadata[GLOBAL] = {str(name): str(value) for name, value in contents.attributes.items() if name not in hidden}
     numbered = tuple(legal_name(name) for name in chosen[0].dimensions if name in stored and _is_numbered(stored[name]))
     return DatasetSource(path, opener, chosen, schema, labels, {k: v for k, v in metadata.items() if v}, numbered)
+
+
+def _common_sizes(path: str, stored: Mapping[str, xr.Variable], chosen: Sequence[Encoded]) -> dict[str, int]:
+    """The length of each dimension, on which all variables must agree: nothing in a Zarr group sees to that."""
+    names = [name for encoded in chosen for name in (encoded.name, encoded.companion) if name is not None]
+    names += [name for name in chosen[0].dimensions if name in stored]
+    sizes: dict[str, int] = {}
+    for name in names:
+        for dimension, size in zip(map(str, stored[name].dims), stored[name].shape, strict=True):
+            if dimension in chosen[0].dimensions and sizes.setdefault(dimension, size) != size:
+                got = f"{sizes[dimension]} in {names[0]}, {size} in {name}"
+                raise FileFormatError(f"variables of {path} differ in the length of {dimension}", got=got)
+    return sizes
 
 
 def _is_numbered(coordinate: xr.Variable) -> bool:

@@ -3,7 +3,8 @@
 A lease says which version of which array a process is reading. It is written before the first byte is read, and only
 then is the version looked for once more: so either a collection sees the lease, or the reader sees that the version
 was given up. A lease ends with what it was taken for; that of a process which died has lapsed, at once on the same
-host, and elsewhere when nothing was heard of it for a minute.
+host, and elsewhere when nothing was heard of it for a minute. To processes that nobody knows beforehand, as the tasks
+of a Spark job are, versions are promised for a stated time.
 
 Leases are no part of what is stored. Beside a catalog in a file they have a file of their own, which is not flushed to
 the disk and in which readers never wait for a writer; any other catalog keeps them in a table.
@@ -29,9 +30,14 @@ from sqlalchemy.engine import Connection, Engine
 from windrow.errors import CorruptionError, Error, StoreError
 from windrow.storage.connection import open_engine
 from windrow.storage.failures import store_failures
-from windrow.storage.locks import HEARTBEAT_SECONDS, is_alive, process_started
+from windrow.storage.locks import HEARTBEAT_SECONDS, SILENT_SECONDS, is_alive, process_started
+from windrow.storage.records import Versioned
 from windrow.storage.rows import now_microseconds
 from windrow.storage.tables import leases
+
+PROMISED_SECONDS = 3600
+_NO_HOST = ""
+"""Of a promise, which is no process's: it lapses with its time alone."""
 
 _of_this_process: weakref.WeakValueDictionary[str, Leases] = weakref.WeakValueDictionary()
 
@@ -54,9 +60,15 @@ def _nothing() -> None:
 class Lease:
     """Keeps versions from being removed until it is released, or nobody holds it any more."""
 
-    def __init__(self, release: Callable[[], None] = _nothing, check: Callable[[], None] = _nothing) -> None:
+    def __init__(
+        self,
+        release: Callable[[], None] = _nothing,
+        check: Callable[[], None] = _nothing,
+        versions: tuple[Versioned, ...] = (),
+    ) -> None:
         self.release = weakref.finalize(self, release)
         self._check = check
+        self.versions = versions
 
     @contextmanager
     def explaining(self) -> Iterator[None]:
@@ -97,8 +109,8 @@ class Leases:
         self._made = False
         _of_this_process[self._token] = self
 
-    def hold(self, versions: Iterable[Held], check: Callable[[], None] = _nothing) -> Lease:
-        """A lease on versions; ``check``, which looks for them once more, is the caller's to call first of all."""
+    def hold(self, versions: Iterable[Held]) -> Callable[[], None]:
+        """Hold versions until what is returned is called; to look for them once more is the caller's first step."""
         wanted = tuple(versions)
         with self._lock:
             if os.getpid() != self._process:  # a forked child: what its parent holds is not its own
@@ -108,11 +120,27 @@ class Leases:
                 self._write(fresh)
             self._held.update(wanted)
             self._idle.difference_update(wanted)
-        return Lease(lambda: self._release(wanted), check)
+        return lambda: self._release(wanted)
 
     def keep(self, lease: Lease) -> None:
         """Hold a lease as long as the connection is open: for what can be read later and does not say when it ends."""
         self._kept.append(lease)
+
+    def promise(self, versions: Iterable[Held]) -> None:
+        """Keep versions for ``PROMISED_SECONDS``, whoever reads them and whatever becomes of this process."""
+        lapsed = now_microseconds() - int(SILENT_SECONDS * 1_000_000)
+        common = {
+            "token": uuid.uuid4().hex,
+            "host": _NO_HOST,
+            "process": 0,
+            "process_started": 0,
+            "heartbeat": lapsed + PROMISED_SECONDS * 1_000_000,
+        }
+        with self._writing() as connection:
+            # Who reads for ever where nobody collects must not leave a row for each read.
+            old = (leases.c.host == _NO_HOST) & (leases.c.heartbeat < lapsed)
+            connection.execute(sa.delete(leases).where(old))
+            connection.execute(sa.insert(leases), [common | vars(held) for held in versions])
 
     def _release(self, versions: tuple[Held, ...]) -> None:
         with self._lock:

@@ -51,6 +51,9 @@ class VersionRecord:
         return self.schema.box(self.hi)
 
 
+Versioned = tuple[ArrayRecord, VersionRecord]
+
+
 @dataclass(frozen=True)
 class ChunkStatistics:
     """Chunk metadata in columns: for each chunk its ordinal, cells, stored bytes, the bounds of its cells, and the

@@ -83,6 +83,8 @@ def _record(row: Any) -> ViewRecord:
     bases = {int(key): int(number) for key, number in json.loads(row.bases).items()}
     learned = {name: float(number) for name, number in _object(row.learned).items()}
     state = None if row.state is None else int(row.state)
+    if row.status not in (FRESH, STALE, FAILED):
+        raise ValueError(f"not how a view can stand: {str(row.status)[:100]}")
     return ViewRecord(
         row.array_id, row.definition, _object(row.settings), row.status, row.reason, bases, state,
         learned, _object(row.facts),

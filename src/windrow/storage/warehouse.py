@@ -23,7 +23,7 @@ from windrow.storage.failures import store_failures
 from windrow.storage.leases import Held, Lease, Leases
 from windrow.storage.marker import read_marker, write_marker
 from windrow.storage.places import check_directory, directory_bytes, place_inside
-from windrow.storage.records import ArrayRecord, VersionRecord
+from windrow.storage.records import ArrayRecord, Versioned, VersionRecord
 from windrow.storage.upkeep.migration import migrate
 
 FORMAT = 2
@@ -115,24 +115,33 @@ class Warehouse:
             _remove_tree(path)
         return size
 
-    def hold(self, versions: Iterable[tuple[ArrayRecord, VersionRecord]]) -> Lease:
+    def hold(self, versions: Iterable[Versioned]) -> Lease:
         """A lease on versions that are to be read, which are still offered now that they are held."""
-        wanted = list(versions)
+        wanted = tuple(versions)
 
         def check() -> None:
-            for record, version in wanted:
-                self.catalog.check_offered(record, version)
+            self.check_offered(wanted)
 
         try:
-            lease = self.leases.hold([_held(*version) for version in wanted], check)
+            lease = Lease(self.leases.hold([_held(*version) for version in wanted]), check, wanted)
         except StoreError:  # nothing can be written here, or the disk is full; that must not keep anybody from reading
-            lease = Lease(check=check)
+            lease = Lease(check=check, versions=wanted)
         try:
             check()
         except BaseException:
             lease.release()
             raise
         return lease
+
+    def promise(self, versions: Iterable[Versioned]) -> None:
+        """Keep versions that are held now for a stated time: for processes that hold no lease."""
+        with suppress(StoreError):  # as in ``hold``
+            self.leases.promise([_held(*version) for version in versions])
+
+    def check_offered(self, versions: Iterable[Versioned]) -> None:
+        """Refuse versions that were given up, or whose array was dropped."""
+        for record, version in versions:
+            self.catalog.check_offered(record, version)
 
     def discard(self, directory: str) -> int:
         """Delete the folder of a dropped array, now or, if it is still being read, at a later collection."""

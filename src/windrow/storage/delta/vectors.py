@@ -95,7 +95,9 @@ def _decode_checked(encoded: bytes) -> Rows:
 
 
 @functools.lru_cache(VECTORS_KEPT)
-def _read_checked(path: str, vector: Vector, _size: int, _modified: int) -> Rows:
+def _read_checked(path: str, vector: Vector, file_size: int, _modified: int) -> Rows:
+    if not 0 <= vector.length <= file_size:  # before memory is taken for it
+        raise OSError(f"the vector is said to have {vector.length} bytes, its file has {file_size}")
     with open(path, "rb") as file:
         file.seek(vector.start)
         framed = file.read(vector.length + 2 * _SIZE.size)

@@ -24,9 +24,9 @@ from windrow.plan.bound import (
     makes_pairs,
 )
 from windrow.plan.rewriting import Considered, Optimized
-from windrow.storage.records import ArrayRecord
+from windrow.storage.records import ArrayRecord, Versioned
 from windrow.storage.warehouse import Warehouse
-from windrow.views.answering.candidates import Candidate, Read, Versioned, find_candidates
+from windrow.views.answering.candidates import Candidate, Read, find_candidates
 from windrow.views.answering.cost import cost_of
 from windrow.views.answering.kinds import serve
 from windrow.views.answering.serving import NotServedError, Served, UnlikeError

@@ -11,14 +11,12 @@ from windrow.errors import Error
 from windrow.operations.query.stored import stored_scan
 from windrow.plan.bound import Bound, BoundNamed
 from windrow.plan.nodes import Scan
-from windrow.storage.records import ArrayRecord, VersionRecord
+from windrow.storage.records import ArrayRecord, Versioned, VersionRecord
 from windrow.storage.view_rows import HIDDEN
 from windrow.storage.warehouse import Warehouse
 from windrow.views.answering.cores import Topped, topped_core
 from windrow.views.known import KnownView, known_views
 from windrow.views.shown import as_shown, versions_below
-
-Versioned = tuple[ArrayRecord, VersionRecord]
 
 
 @dataclass(frozen=True)
