@@ -123,6 +123,9 @@ def test_a_wrong_fraction_is_named_with_its_row(wrong: float | None, rows: int, 
     row = np.arange(rows)
     with pytest.raises(wr.DataError, match=rf"must be between 0 and 1, got (nan|-0.1|1.1) in row {at}"):
         wr.framed(row, "quantile", row - 9, row + 1, fraction=fractions)
+    hidden = np.ma.masked_array(np.full(rows, 0.5), np.arange(rows) == int(at.replace(",", "")))
+    with pytest.raises(wr.DataError, match=rf"must be between 0 and 1, got nan in row {at}"):
+        wr.framed(row, "quantile", row - 9, row + 1, fraction=hidden)
 
 
 def test_what_cannot_take_fractions_says_so() -> None:
@@ -133,6 +136,8 @@ def test_what_cannot_take_fractions_says_so() -> None:
         wr.framed(row, "median", row, row + 1, fraction=row / 5)
     with pytest.raises(wr.DataError, match="a fraction for each of 5 frames"):
         wr.framed(row, "quantile", row, row + 1, fraction=[0.5])
+    with pytest.raises(wr.DataError, match=r'(?s)each of 5 frames.*as in "quantile_index\(x, 0.5\)"'):
+        wr.framed(row, "quantile", row, row + 1, fraction=0.5)
     with pytest.raises(wr.DataError, match="each frame has a fraction of its own"):
         wr.framed(row, "quantile", row, row + 1, fraction=row / 5, strategy="windows")
 

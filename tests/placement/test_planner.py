@@ -66,6 +66,21 @@ def test_stages_know_their_loads(data: st.DataObject, few: int, ties: str) -> No
     np.testing.assert_allclose(loads, evaluate(problem, Plan(joins, problem.settled, views)).loads, atol=1e-9)
 
 
+def test_of_equal_nodes_a_pair_goes_where_its_state_is_made() -> None:
+    """No load counts that no plan can be below, and nothing but the states of a view chunk draws its pairs together."""
+    count, nodes = 12, 3
+    chunks = make_chunks([1.0] * 2 * count, [NOWHERE] * 2 * count, [0] * 2 * count)
+    views = make_views([0.0] * nodes, [NOWHERE] * nodes, [0] * nodes)
+    pairs = make_pairs([(2 * i, 2 * i + 1, {i % nodes: 5.0}) for i in range(count)])
+    problem = Problem(nodes, chunks, views, pairs, charge_receivers(1.0, 1.0, 1.0))
+    for seed in range(5):
+        order = np.random.default_rng(seed).permutation(count)
+        joins, _ = plan_joins(problem, order, problem.chunks.homes)
+        made = {(i % nodes, int(node)) for i, node in enumerate(joins)}
+        literal, _ = plan_joins(problem, order, problem.chunks.homes, "first")
+        assert len(made) == nodes < len({(i % nodes, int(node)) for i, node in enumerate(literal)})
+
+
 @EASY
 @given(st.data(), st.sampled_from([3, 40]))
 def test_the_pass_knows_its_loads_and_never_worsens(data: st.DataObject, most_nodes: int) -> None:

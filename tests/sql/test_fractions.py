@@ -126,6 +126,8 @@ def test_wrong_numbers_of_arguments_are_told(db: Any, table: Any) -> None:
         for over in (" over (order by b)", ""):
             with pytest.raises(SqlError, match=rf"{call.split('(')[0]} takes two arguments, got {got}"):
                 db.sql(f"select {call}{over} from varied")
+    with pytest.raises(SqlError, match=r"there is no quantile\(distinct …\)"):
+        db.sql("select quantile(distinct x, 0.5) from varied")
 
 
 def test_a_sum_that_is_too_large_is_said_without_a_trace(db: Any, table: Any) -> None:

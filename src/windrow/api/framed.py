@@ -77,7 +77,7 @@ def _aggregate(agg: str | Aggregate, fraction: Any) -> Aggregate:
         named = parse_aggregate(agg)  # which says what is wrong with the call itself
         hint = f'As in framed(t, "{named.name}", lo=lo, hi=hi, fraction=fractions)'
         raise DataError("two fractions were given", got=f"{agg!r} and fraction=…", hint=hint)
-    return Aggregate(agg, "x", np.asarray(fraction))
+    return Aggregate(agg, "x", np.asanyarray(fraction))  # with its mask
 
 
 def _fractions(aggregate: Aggregate, frames: int) -> Array:
@@ -92,7 +92,9 @@ def _fractions(aggregate: Aggregate, frames: int) -> Array:
         raise DataError(f"the fractions of {aggregate.name} must be numbers", got=given.dtype) from None
     if found.shape != (frames,) or given.dtype.kind not in "iufO":
         what = f"{aggregate.name} needs a fraction for each of {frames:,} frames"
-        raise DataError(what, got=f"{given.dtype} of shape {given.shape}")
+        one = f'One for all frames stands in the call, as in "{aggregate.name}(x, {given})"'
+        hint = None if given.ndim else one
+        raise DataError(what, got=f"{given.dtype} of shape {given.shape}", hint=hint)
     return found
 
 

@@ -7,9 +7,9 @@ from typing import Literal
 import numpy as np
 
 from windrow.kernels.placement.batch import FEW_NODES, Batch, Lists, gather_states, make_lists
-from windrow.kernels.placement.joins import place_joins
+from windrow.kernels.placement.joins import Rule, place_joins
 from windrow.kernels.placement.views import place_views
-from windrow.placement.plan import Plan
+from windrow.placement.plan import Plan, merging_bound
 from windrow.placement.problem import NOWHERE, Float64Array, Int32Array, Int64Array, Problem
 
 Ties = Literal["fewest_bytes", "first"]
@@ -69,7 +69,8 @@ def plan_joins(
 ) -> tuple[Int32Array, Float64Array]:
     """Algorithm 1: the node of each pair, and the loads so far.
 
-    Chunks whose home is ``fixed`` have to come there in any case, and can be joined there for nothing.
+    Chunks whose home is ``fixed`` have to come there in any case, and can be joined there for nothing. A load that no
+    plan can be below does not count, but where ``ties`` are the paper's own.
     """
     batch, nodes = to_batch(problem), problem.nodes
     holders, loads = make_lists(chunk_room(problem, 2)), np.zeros(3 * nodes)
@@ -80,7 +81,9 @@ def plan_joins(
     loads[:nodes] = problem.rates.receive * np.bincount(fixed[coming], sizes[coming], nodes)
     sent = coming & (homes != NOWHERE)
     loads[nodes : 2 * nodes] = problem.rates.send * np.bincount(homes[sent], sizes[sent], nodes)
-    joins: Int32Array = place_joins(batch, order, holders, loads, few, ties == "first")
+    literal = ties == "first"
+    rule = Rule(few, literal, 0.0 if literal else merging_bound(problem))
+    joins: Int32Array = place_joins(batch, order, holders, make_lists(view_room(problem)), loads, rule)
     return joins, loads
 
 

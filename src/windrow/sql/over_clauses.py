@@ -295,6 +295,8 @@ def _read_quantile(found: Definition, name: str, arguments: tuple[exp.Expr, ...]
     """Spark's percentile takes a fraction and interpolates; windrow's own is asked for as windrow_percentile."""
     if len(arguments) != 2 and found.instead_in_spark is not None and not forced:
         return None  # Spark's own takes other numbers of arguments too
+    if arguments and isinstance(arguments[0], exp.Distinct):
+        raise DataError(f"there is no {name}(distinct …)", hint="Only count(distinct x)")
     if len(arguments) != 2:
         told = "one argument" if len(arguments) == 1 else f"{len(arguments)} arguments"
         usual = 0.5 if found.ranks is None or found.ranks.limit == 1 else 70

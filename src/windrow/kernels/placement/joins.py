@@ -1,7 +1,8 @@
 """Paper 004's Algorithm 1: pair after pair goes to the node where the busiest node then has least to do.
 
 Loads only grow, so the maximum after a step is the greater of the maximum so far and of the loads that the step
-changes: a candidate costs a few comparisons.
+changes: a candidate costs a few comparisons. Most steps leave the maximum as it is wherever the pair goes, so that the
+rule for such ties decides: where fewest bytes have to come, chunks as well as partial states that go elsewhere else.
 """
 
 from __future__ import annotations
@@ -12,14 +13,28 @@ import numpy as np
 import numpy.typing as npt
 
 from windrow.kernels.compiler.jit import bare, bare_kernel, rare
-from windrow.kernels.placement.batch import MOST_HOLDERS, Batch, Lists, append, joined_bytes, load_of
+from windrow.kernels.placement.batch import MOST_HOLDERS, Batch, Lists, append, find, joined_bytes, load_of
 from windrow.kernels.placement.heap import build, sink
 
 Array = npt.NDArray[Any]
 
 
+class Rule(NamedTuple):
+    """How nodes are compared.
+
+    With more than ``few`` nodes, only holders of the pair's chunks and the least loaded node are candidates.
+    ``first_wins`` is the paper's rule for ties, as it is printed; it is far worse than ours. No plan can be below the
+    ``floor``: loads up to it are equal.
+    """
+
+    few: int
+    first_wins: bool
+    floor: float
+
+
 class Room(NamedTuple):
-    """What the loop writes into: nodes by load, candidates, and which nodes hold the chunks of the pair at hand."""
+    """What the loop writes into: nodes by load, candidates, which nodes hold the chunks of the pair at hand, and those
+    that have partial states of its view chunks, with the bytes that would stay there."""
 
     heap: Array
     places: Array
@@ -27,14 +42,12 @@ class Room(NamedTuple):
     candidates: Array
     left_has: Array
     right_has: Array
+    makes: Array
+    staying: Array
 
 
-def place_joins(batch: Batch, order: Array, holders: Lists, loads: Array, few: int, first_wins: bool) -> Array:
-    """The node of each pair. ``holders`` and ``loads`` are brought up to date.
-
-    With more than ``few`` nodes, only holders of the pair's chunks and the least loaded node are candidates.
-    ``first_wins`` is the paper's rule for ties, as it is printed; it is far worse than ours.
-    """
+def place_joins(batch: Batch, order: Array, holders: Lists, made: Lists, loads: Array, rule: Rule) -> Array:
+    """The node of each pair. ``holders``, the nodes that make states, and ``loads`` are brought up to date."""
     nodes = batch.nodes
     room = Room(
         np.zeros(nodes, np.int32),
@@ -43,26 +56,32 @@ def place_joins(batch: Batch, order: Array, holders: Lists, loads: Array, few: i
         np.zeros(max(nodes, 2 * MOST_HOLDERS + 1), np.int32),
         np.full(nodes, -1, np.int64),
         np.full(nodes, -1, np.int64),
+        np.full(nodes, -1, np.int64),
+        np.zeros(nodes),
     )
     joins = np.zeros(len(order), np.int32)
-    _place(batch, order, holders, loads, room, few, first_wins, joins)
+    _place(batch, order, holders, made, loads, room, rule, joins)
     return joins
 
 
 def _place_each(
-    batch: Batch, order: Array, holders: Lists, loads: Array, room: Room, few: int, first_wins: bool, joins: Array
+    batch: Batch, order: Array, holders: Lists, made: Lists, loads: Array, room: Room, rule: Rule, joins: Array
 ) -> None:
     build(room.heap, room.places, room.keys)
-    running = 0.0
+    running = rule.floor
     for key in room.keys:
         running = max(running, key)
     for pair in order:
         left, right = batch.left[pair], batch.right[pair]
         _mark(holders, left, pair, room.left_has)
         _mark(holders, right, pair, room.right_has)
-        count = _candidates(batch, pair, holders, room.heap, few, room.candidates)
-        best = _choose(batch, pair, loads, running, room, count, first_wins)
+        if not rule.first_wins:
+            _mark_makers(batch, pair, made, room)
+        count = _candidates(batch, pair, holders, room.heap, rule.few, room.candidates)
+        best = _choose(batch, pair, loads, running, room, count, rule.first_wins)
         joins[pair] = best
+        if not rule.first_wins:
+            _make_states(batch, pair, best, made)
         _bring(batch, left, best, room.left_has[best] == pair, holders, loads)
         if right != left:
             _bring(batch, right, best, room.right_has[best] == pair, holders, loads)
@@ -88,6 +107,25 @@ def _mark(holders: Lists, chunk: int, pair: int, has: Array) -> None:
     begin = holders.first[chunk]
     for place in range(begin, begin + holders.count[chunk]):
         has[holders.nodes[place]] = pair
+
+
+@bare
+def _mark_makers(batch: Batch, pair: int, made: Lists, room: Room) -> None:
+    """What a pair adds to a state that a node makes already goes no further than that state."""
+    for entry in range(batch.starts[pair], batch.starts[pair + 1]):
+        begin = made.first[batch.views[entry]]
+        for place in range(begin, begin + made.count[batch.views[entry]]):
+            node = made.nodes[place]
+            if room.makes[node] != pair:
+                room.makes[node], room.staying[node] = pair, 0.0
+            room.staying[node] += batch.states[entry]
+
+
+@bare
+def _make_states(batch: Batch, pair: int, node: int, made: Lists) -> None:
+    for entry in range(batch.starts[pair], batch.starts[pair + 1]):
+        if find(made, batch.views[entry], node) < 0:
+            append(made, batch.views[entry], node)
 
 
 @bare
@@ -117,7 +155,10 @@ def _choose(
     count: int,
     first_wins: bool,
 ) -> int:
-    """The candidate with the smallest maximum; of equals the one that moves fewest bytes, then the least loaded."""
+    """The candidate with the smallest maximum; of equals the one that moves fewest bytes, then the least loaded.
+
+    Nothing is charged for states here: where they go is decided after all pairs.
+    """
     nodes, left, right = batch.nodes, batch.left[pair], batch.right[pair]
     left_home, right_home = batch.homes[left], batch.homes[right]
     joining = batch.join * joined_bytes(batch, pair)
@@ -133,6 +174,8 @@ def _choose(
         if right_home >= 0 and right_home != left_home:
             now = max(now, loads[nodes + right_home] + batch.send * moved_right)
         load = load_of(loads, nodes, node)
+        if room.makes[node] == pair:
+            moved -= room.staying[node]
         if first_wins or now != best_now:
             better = now < best_now
         elif moved != best_moved:
