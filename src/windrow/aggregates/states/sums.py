@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from windrow.aggregates.states.rule import (
     State,
     StateRule,
     counted,
+    taken,
     values_there,
     writable,
 )
@@ -28,6 +29,7 @@ from windrow.model.types import TYPES, DataType
 Term = tuple[int, ...]
 """How often each argument is a factor: (1,) is the sum of x, (2,) of its squares, (1, 1) of the products of x and y."""
 
+PLAIN: Term = (1,)
 SUM_LIMIT = 1e-13
 """The error of a sum, of the sum of absolute values, from which on it is computed anew."""
 PARTS = ("high", "low", "error", "size", "drift")
@@ -122,6 +124,8 @@ class SumRule(StateRule):
         return {_name(term, part): TYPES[kind] for term in self.terms for part, kind in kinds.items()}
 
     def reduce(self, rows: Groups) -> State:
+        if rows.few and self.terms == (PLAIN,):
+            return _enter({}, rows, np.full(rows.groups, -1, np.int64))
         there = rows.there()
         reals = [writable(np.asarray(values, np.float64)) for values in rows.arguments]
         if not there.all():
@@ -138,6 +142,11 @@ class SumRule(StateRule):
             named = zip((*PARTS, *INFINITIES), (*found[0], *found[1]), strict=True)
             state |= {_name(term, part): values for part, values in named}
         return state
+
+    def enter(self, state: State, rows: Any, at: Int64Array | None = None) -> State:
+        if self.terms != (PLAIN,) or not rows.one_each:
+            return super().enter(state, rows, at)
+        return _enter(state, rows, np.arange(rows.groups) if at is None else at)
 
     def of_values(self, arguments: Sequence[Array], present: Mask | None = None) -> State:
         reals = [np.asarray(values, np.float64).reshape(-1) for values in arguments]
@@ -178,6 +187,25 @@ def _fold(
         fold_values(reals[term.index(1)], there, *rows, *room)
     else:
         fold_products(reals[0], reals[-1], np.array([*term, 0][:2]), there, *rows, *room)
+
+
+def _enter(state: State, rows: Groups, at: Int64Array) -> State:
+    """The sums of groups after their rows came, of values as they are; ``at`` as ``enter`` has it."""
+    from windrow.kernels.states.entering import enter_values
+
+    names = [COUNT, *(_name(PLAIN, part) for part in (*PARTS, *INFINITIES))]
+    empty = {name: np.zeros(0, np.int64 if name.endswith((COUNT, *INFINITIES)) else np.float64) for name in names}
+    if not all(state[name].flags.writeable for name in names if state):  # of what is not, all would be copied
+        state, at = taken(state, at), np.arange(len(at))
+    old = tuple(writable((state or empty)[name]) for name in names)
+    values = writable(np.asarray(rows.arguments[0], np.float64))
+    present = np.zeros(0, bool) if rows.present is None else writable(np.asarray(rows.present, bool))
+    at = writable(at)
+    counts, sums = np.zeros(len(at), np.int64), np.zeros((len(PARTS), len(at)))
+    infinities = np.zeros((len(INFINITIES), len(at)), np.int64)
+    for begin, _, starts, stops in rows.narrow_ranges():
+        enter_values(values, present, starts, stops, begin, at, old, counts, sums, infinities)
+    return dict(zip(names, (counts, *sums, *infinities), strict=True))
 
 
 def _name(term: Term, part: str) -> str:

@@ -23,7 +23,7 @@ from windrow.bench.timing import duration
 from windrow.bench.views.scale import ViewsBench
 from windrow.bench.views.survey import ANYWHERE, LATEST, Batches
 from windrow.errors import DataError
-from windrow.kernels.sparse.bands import Bands, count_bands, list_bands
+from windrow.kernels.sparse.bands import Bands, met_bands
 from windrow.kernels.sparse.sorting import sort_keys
 from windrow.model.box import Box
 from windrow.model.types import TYPES
@@ -99,10 +99,7 @@ class Survey:
     def touched(self, changed: Cells, among: Cells) -> Int64Array:
         """The rows of cells that have a changed one in their shape: those in the shape reflected."""
         bands = Bands(changed.keys, changed.keys, -self.last[::-1], -self.first[::-1], _EVERY)
-        near = list_bands(among.keys, bands, count_bands(among.keys, bands))
-        marked = np.zeros(len(among.keys), bool)
-        marked[near] = True
-        return np.flatnonzero(marked)
+        return met_bands(among.keys, bands)
 
 
 @dataclass(frozen=True)
@@ -131,7 +128,7 @@ class Patch:
         fresh = self.layout.reduce(survey.after.columns, survey.around(batch.keys, survey.after))
         touched = survey.touched(batch, survey.before)
         old = survey.before.keys[touched]
-        patched = self.layout.enter(self.layout.take(self.state, touched), batch.columns, survey.around(old, batch))
+        patched = self.layout.enter(self.state, batch.columns, survey.around(old, batch), at=touched)
         found = self._finish(self.layout.concatenate([fresh, patched]))
         return np.concatenate([batch.keys, old]), found
 
