@@ -81,10 +81,17 @@ class Sums(NamedTuple):
     """What is known of the sums of a term: each a number with its bound, and the infinities that are in them."""
 
     value: Bounded
-    size: Float64Array
-    """At least so large is the sum of absolute values."""
+    gross: Float64Array
+    drift: Float64Array
     plus: Int64Array
     minus: Int64Array
+
+    @property
+    def size(self) -> Float64Array:
+        """At least so large is the sum of absolute values."""
+        with np.errstate(invalid="ignore"):
+            # Of what is not known, whose size and drift are infinite, nothing is certain.
+            return np.asarray(np.fmax(self.gross - self.drift, 0.0))
 
     @property
     def finite(self) -> Mask:
@@ -261,10 +268,7 @@ def _number(term: Term, state: State) -> Bounded:
 
 
 def _sums(term: Term, state: State) -> Sums:
-    with np.errstate(invalid="ignore"):
-        # Of what is not known, whose size and drift are infinite, nothing is certain.
-        size = np.fmax(state[_name(term, "size")] - state[_name(term, "drift")], 0.0)
-    return Sums(_number(term, state), size, state[_name(term, "plus")], state[_name(term, "minus")])
+    return Sums(_number(term, state), *(state[_name(term, part)] for part in ("size", "drift", "plus", "minus")))
 
 
 # Whole sums

@@ -122,22 +122,22 @@ class Patch:
         after = self.survey.after
         return self._finish(self.layout.reduce(after.columns, self.survey.around(after.keys, after)))
 
-    def bring(self) -> tuple[Int64Array, dict[str, Float64Array]]:
-        """Results of new cells, and those of old cells that have new ones near them: their keys, and both together."""
+    def bring(self) -> list[tuple[Int64Array, dict[str, Float64Array]]]:
+        """Results of new cells, and those of old cells that have new ones near them, each with their keys."""
         survey, batch = self.survey, self.survey.batch
         fresh = self.layout.reduce(survey.after.columns, survey.around(batch.keys, survey.after))
         touched = survey.touched(batch, survey.before)
         old = survey.before.keys[touched]
         patched = self.layout.enter(self.state, batch.columns, survey.around(old, batch), at=touched)
-        found = self._finish(self.layout.concatenate([fresh, patched]))
-        return np.concatenate([batch.keys, old]), found
+        return [(batch.keys, self._finish(fresh)), (old, self._finish(patched))]
 
     def check(self) -> None:
-        keys, found = self.bring()
-        rows = np.searchsorted(self.survey.after.keys, keys)
-        for name, whole in self.compute_anew().items():
-            if not np.allclose(found[name], whole[rows], rtol=1e-12, atol=0):
-                raise DataError("patched results differ from those computed anew", got=name)
+        anew = self.compute_anew()
+        for keys, found in self.bring():
+            rows = np.searchsorted(self.survey.after.keys, keys)
+            for name, whole in anew.items():
+                if not np.allclose(found[name], whole[rows], rtol=1e-12, atol=0):
+                    raise DataError("patched results differ from those computed anew", got=name)
 
     def _finish(self, state: State) -> dict[str, Float64Array]:
         return {name: found.values for name, found in self.layout.finish(state).items()}

@@ -178,6 +178,31 @@ def join_groups(
         infinities[1, group] = own[1][group] + np.int64(sign) * theirs[1][group]
 
 
+@kernel
+def finish_sums(
+    parts: Parts,
+    boundless: Both,
+    counts: Array,
+    average: bool,
+    limit: float,
+    values: Array,
+    missing: Array,
+    doubtful: Array,
+) -> None:
+    """Sums or averages of groups; where they are none, and where their error is more than ``limit`` of the size."""
+    for group in range(len(counts)):
+        value = parts[0][group] + parts[1][group]
+        plus, minus = boundless[0][group] != 0, boundless[1][group] != 0
+        if plus or minus:
+            value = np.nan if plus and minus else np.inf if plus else -np.inf
+        if average:
+            value /= np.float64(max(counts[group], 1))
+        size = max(parts[3][group] - parts[4][group], 0.0)
+        size = size if size == size else 0.0  # of what is not known, whose size and drift are infinite, it is none
+        values[group], missing[group] = value, value != value
+        doubtful[group] = not (plus or minus) and not parts[2][group] <= limit * size
+
+
 @inner
 def add_sums(one: Sum, other: Sum, sign: float) -> Sum:
     """Two sums together, or the first without the other where ``sign`` is -1."""
