@@ -198,7 +198,7 @@ def _fold(
 
 def _enter(state: State, rows: Groups, at: Int64Array) -> State:
     """The sums of groups after their rows came, of values as they are; ``at`` as ``enter`` has it."""
-    from windrow.kernels.states.entering import enter_values
+    from windrow.kernels.states.entering import enter_sums
 
     names = [COUNT, *(_name(PLAIN, part) for part in (*PARTS, *INFINITIES))]
     empty = {name: np.zeros(0, np.int64 if name.endswith((COUNT, *INFINITIES)) else np.float64) for name in names}
@@ -211,7 +211,7 @@ def _enter(state: State, rows: Groups, at: Int64Array) -> State:
     counts, sums = np.zeros(len(at), np.int64), np.zeros((len(PARTS), len(at)))
     infinities = np.zeros((len(INFINITIES), len(at)), np.int64)
     for begin, _, starts, stops in rows.narrow_ranges():
-        enter_values(values, present, starts, stops, begin, at, old, counts, sums, infinities)
+        enter_sums(values, present, starts, stops, begin, at, old, counts, sums, infinities)
     return dict(zip(names, (counts, *sums, *infinities), strict=True))
 
 

@@ -22,7 +22,7 @@ NOTHING: Sum = (0.0, 0.0, 0.0, 0.0, 0.0)
 
 
 @kernel
-def enter_values(
+def enter_sums(
     values: Array,
     present: Array,
     starts: Array,
@@ -36,9 +36,9 @@ def enter_values(
 ) -> None:  # fmt: skip
     """The states of the groups from ``begin`` on after their rows came.
 
-    Group g had the state at place ``at[g]``, or no rows where that is -1. New rows of group ``begin + n`` are those from
-    ``starts[k, n]`` to before ``stops[k, n]``, for each k. NaN is no value; neither is what is not ``present``, which is empty if
-    everything is.
+    Group g had the state at place ``at[g]``, or no rows where that is -1. The new rows of group ``begin + n`` are those
+    from ``starts[k, n]`` to before ``stops[k, n]``, for each k. NaN is no value; neither is what is not ``present``,
+    which is empty if everything is.
     """
     before, highs, lows, errors, sizes, drifts, above, below = old
     for own in range(starts.shape[1]):
