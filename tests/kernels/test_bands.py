@@ -19,6 +19,7 @@ from windrow.kernels.sparse.bands import (
     Reduction,
     count_bands,
     list_bands,
+    met_bands,
     present_before,
     reduce_bands,
     reduce_several,
@@ -132,6 +133,7 @@ def test_bands_hold_every_partner_once(problem: Problem, skips: bool) -> None:
     assert counts.tolist() == list(map(len, met))
     listed = list_bands(right, bands, counts)
     assert [found.tolist() for found in np.split(listed, np.cumsum(counts))[:-1]] == met
+    assert met_bands(right, bands).tolist() == sorted({place for found in met for place in found})
     odd = present_before(np.arange(len(right)) % 2 == 1)
     assert count_bands(right, bands, odd).tolist() == [sum(k % 2 for k in found) for found in met]
 

@@ -18,12 +18,13 @@ from windrow.kernels.contract.sweeps import VariableSweep
 from windrow.kernels.sparse.bands import (
     Reduction,
     count_bands,
+    count_block,
     list_bands,
     present_before,
     reduce_bands,
     reduce_several,
 )
-from windrow.kernels.sparse.places import Bands
+from windrow.kernels.sparse.places import Bands, Block, walk
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,6 +37,23 @@ class BandNeighbours:
     @cached_property
     def counts(self) -> Int64Array:
         return count_bands(self.cells, self.bands)
+
+    def walk(self) -> Iterator[Block]:
+        """The places of all bands, block by block; whoever walks through all of them also counts their cells."""
+        counts = None if "counts" in self.__dict__ else np.zeros(self.bands.cells, np.int64)
+        for block in walk(self.cells, self.bands):
+            if counts is not None:
+                count_block(block, None, counts)
+            yield block
+        if counts is not None:
+            self.__dict__["counts"] = counts
+
+    def take(self, chosen: Int64Array) -> BandNeighbours:
+        """Some of the neighbourhoods, by their numbers in order."""
+        found = BandNeighbours(self.cells, self.bands.take(chosen))
+        if "counts" in self.__dict__:
+            found.__dict__["counts"] = self.counts[chosen]
+        return found
 
     def slides(self, method: str) -> bool:
         """A neighbourhood of several bands shares too little with the next one for a state to be kept."""

@@ -233,7 +233,15 @@ def _frames() -> Iterator[Job]:
 
 def _joins() -> Iterator[Job]:
     """Joins of sparse cells by bands of keys: many against many, few against many, lists, chunks and the sky."""
-    from windrow.kernels.sparse.bands import Bands, Reduction, count_bands, list_bands, present_before, reduce_several
+    from windrow.kernels.sparse.bands import (
+        Bands,
+        Reduction,
+        count_bands,
+        list_bands,
+        met_bands,
+        present_before,
+        reduce_several,
+    )
     from windrow.kernels.sparse.chunk_pairs import Chunks, Grid, chunk_pairs
     from windrow.kernels.sparse.keys import key_space
     from windrow.kernels.sparse.sky import sky_pairs
@@ -266,6 +274,7 @@ def _joins() -> Iterator[Job]:
         right, _ = sort_keys(space.keys(columns), bits)
         bands = Bands(right, right, *runs)
         list_bands(right, bands, count_bands(right, bands, None))
+        met_bands(right, bands)
         count_bands(right, bands, present_before(right % 2 == 0))
 
     def chunks() -> None:
@@ -281,8 +290,16 @@ def _joins() -> Iterator[Job]:
 def _states() -> Iterator[Job]:
     """What views keep of groups: sums, extremes and order statistics."""
     from windrow.kernels.states.brackets import Brackets, Moving, enter_values, leave_values
+    from windrow.kernels.states.entering import enter_sums
     from windrow.kernels.states.extremes import find_largest, find_smallest
-    from windrow.kernels.states.sums import count_groups, fold_products, fold_values, fold_whole, join_groups
+    from windrow.kernels.states.sums import (
+        count_groups,
+        finish_sums,
+        fold_products,
+        fold_values,
+        fold_whole,
+        join_groups,
+    )
 
     ends, there = np.arange(0, SIDE + 1, 2), np.ones(SIDE, bool)
     starts, stops = ends[None, :-1].copy(), ends[None, 1:].copy()
@@ -301,6 +318,13 @@ def _states() -> Iterator[Job]:
         fold_products(values, values, np.array([1, 1]), there, starts, stops, room, infinities)
         parts, boundless = tuple(np.ones(len(ends) - 1) for _ in room), (whole(), whole())
         join_groups(parts, parts, boundless, boundless, 1.0, whole() > 0, room, infinities)
+        for kind in (np.int64, np.uint32):
+            ranges = starts.astype(kind), stops.astype(kind)
+            old = (whole(), *parts, *boundless)
+            enter_sums(values, there, *ranges, 0, whole(), old, whole(), room, infinities)
+        missing = np.zeros((2, len(whole())), bool)
+        for average in (False, True):
+            finish_sums(parts, boundless, whole(), average, 1e-13, room[0], missing[0], missing[1])
         for dtype in ("int64", "uint64"):
             fold_whole(np.ones(SIDE, dtype), there, starts, stops, whole(), whole())
 

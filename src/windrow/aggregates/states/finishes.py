@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from windrow.aggregates.bounded import Bounded, Float64Array
-from windrow.aggregates.states.rule import Int64Array, Mask
+from windrow.aggregates.states.rule import Int64Array, Mask, writable
 from windrow.aggregates.states.sums import SUM_LIMIT, FinishSums, SumRule, Sums, Term
 
 X, Y = (1,), (0, 1)
@@ -23,12 +23,14 @@ Results = tuple[Float64Array, Mask, Mask]
 
 def summed(average: bool) -> FinishSums:
     def finish(counts: Int64Array, sums: Mapping[Term, Sums]) -> Results:
-        found = sums[X]
-        values = found.real()
-        if average:
-            values = values / np.maximum(counts, 1)
-        doubtful = found.finite & ~(found.value.error <= SUM_LIMIT * found.size)
-        return values, np.isnan(values), doubtful
+        from windrow.kernels.states.sums import finish_sums
+
+        found, groups = sums[X], len(counts)
+        values, missing, doubtful = np.empty(groups), np.empty(groups, bool), np.empty(groups, bool)
+        parts = (*found.value, found.gross, found.drift)
+        whole = tuple(writable(part) for part in parts), (writable(found.plus), writable(found.minus))
+        finish_sums(*whole, writable(counts), average, SUM_LIMIT, values, missing, doubtful)
+        return values, missing, doubtful
 
     return finish
 

@@ -39,7 +39,7 @@ import numpy as np
 
 from windrow.aggregates.aggregate import Aggregate
 from windrow.aggregates.columns import Column
-from windrow.aggregates.states.rule import COUNT, AbsentError, Array, Finished, Int64Array, Mask, State
+from windrow.aggregates.states.rule import COUNT, AbsentError, Array, Finished, Int64Array, Mask, State, taken
 from windrow.aggregates.states.units import (
     PREFIX,
     RECOMPUTED,
@@ -93,11 +93,12 @@ class Layout:
 
     def reduce(self, columns: Mapping[str, Column], grouping: Grouping, rows: Int64Array | None = None) -> State:
         """The state of each group of rows; ``rows`` is how many left cells each group has, in left joins."""
-        state = self._count(grouping, rows)
+        state: dict[str, Array] = {}
         for unit in self.units:
             given = unit.rows(columns, grouping)
             state |= unit.named(given.spread(unit.rule.reduce(given)))
-        return state
+        # Last, since whoever looks at runs of cells also finds out how many cells there are.
+        return self._count(grouping, rows) | state
 
     def merge(self, one: State, other: State) -> State:
         """Both tables' groups together, one by one."""
@@ -131,14 +132,23 @@ class Layout:
         return self.take(state, places)
 
     def enter(
-        self, state: State, columns: Mapping[str, Column], grouping: Grouping, rows: Int64Array | None = None
+        self,
+        state: State,
+        columns: Mapping[str, Column],
+        grouping: Grouping,
+        rows: Int64Array | None = None,
+        at: Int64Array | None = None,
     ) -> State:
-        """The groups with more rows; keeps more than ``merge`` with what ``reduce`` gives of them."""
-        counts = self._count(grouping, rows)
-        changed = {name: state[name] + counts[name] for name in self.counters}
+        """The groups with more rows; keeps more than ``merge`` with what ``reduce`` gives of them.
+
+        With ``at`` the groups are those of the state that ``take`` would give for it, which takes less time than that.
+        """
+        changed: dict[str, Array] = {}
         for unit in self.units:
-            changed |= unit.named(unit.rule.enter(unit.part(state), unit.rows(columns, grouping)))
-        return changed
+            changed |= unit.named(unit.rule.enter(unit.part(state), unit.rows(columns, grouping), at))
+        known = {name: state[name] for name in self.counters}
+        known = known if at is None else taken(known, at)
+        return {name: known[name] + more for name, more in self._count(grouping, rows).items()} | changed
 
     def leave(
         self, state: State, columns: Mapping[str, Column], grouping: Grouping, rows: Int64Array | None = None
@@ -163,12 +173,7 @@ class Layout:
 
     def take(self, state: State, places: Int64Array) -> State:
         """The states of some groups, in the order asked for; -1 asks for one without rows."""
-        nothing = self.empty(len(places))
-        lacking = np.asarray(places) < 0
-        if lacking.all():
-            return nothing
-        found = {name: state[name][np.maximum(places, 0)] for name in nothing}
-        return {name: np.where(lacking, nothing[name], found[name]) for name in nothing} if lacking.any() else found
+        return taken({attribute.name: state[attribute.name] for attribute in self.attributes}, np.asarray(places))
 
     def concatenate(self, states: Iterable[State]) -> State:
         """The groups of several tables, one after the other."""

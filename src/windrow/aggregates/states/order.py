@@ -17,10 +17,12 @@ from windrow.aggregates.states.rule import (
     AbsentError,
     Array,
     Finished,
+    Int64Array,
     Mask,
     Rows,
     State,
     StateRule,
+    taken,
     values_there,
     writable,
 )
@@ -66,7 +68,8 @@ class BracketRule(StateRule):
         empty = {COUNT: zero, "below": zero, "inside": zero, **dict.fromkeys(HELD, np.zeros(rows.groups, kind))}
         return self.enter(empty, rows)
 
-    def enter(self, state: State, rows: Rows) -> State:
+    def enter(self, state: State, rows: Rows, at: Int64Array | None = None) -> State:
+        state = state if at is None else taken(state, at)
         coding, brackets, moving = _prepare(state, rows)
         enter_values(brackets, moving, self._share)
         return coding.state(brackets)

@@ -19,19 +19,34 @@ class Ranges(NamedTuple):
 
     begin: int
     end: int
-    starts: Int64Array
-    stops: Int64Array
+    starts: Array
+    stops: Array
+
+    def widened(self) -> Ranges:
+        """The same in 64 bits, of which most loops have their only version."""
+        return self._replace(starts=self.starts.astype(np.int64), stops=self.stops.astype(np.int64))
 
 
 class Groups(Protocol):
-    """Values of rows, and which rows make a group. What is found of groups is spread over all that share it."""
+    """Values of rows, and which rows make a group. What is found of groups is spread over all that share it.
+
+    There are ``few`` groups if they hold but some of the values, so that nothing should be done to all values. Narrow
+    ranges are of 32 bits where these are enough.
+    """
 
     @property
     def arguments(self) -> tuple[Array, ...]: ...
     @property
+    def present(self) -> Mask | None: ...
+    @property
     def groups(self) -> int: ...
     def there(self) -> Mask: ...
+    @property
+    def few(self) -> bool: ...
+    @property
+    def one_each(self) -> bool: ...
     def ranges(self) -> Iterator[Ranges]: ...
+    def narrow_ranges(self) -> Iterator[Ranges]: ...
     def count_there(self, there: Mask) -> Int64Array: ...
     def spread(self, state: State) -> State: ...
 
@@ -47,6 +62,14 @@ class Rows(NamedTuple):
     def groups(self) -> int:
         return len(self.starts) - 1
 
+    @property
+    def few(self) -> bool:
+        return False
+
+    @property
+    def one_each(self) -> bool:
+        return True
+
     def there(self) -> Mask:
         """Which rows have all arguments."""
         return values_there(self.arguments, self.present)
@@ -54,6 +77,9 @@ class Rows(NamedTuple):
     def ranges(self) -> Iterator[Ranges]:
         ends = writable(self.starts)
         yield Ranges(0, self.groups, ends[None, :-1].copy(), ends[None, 1:].copy())
+
+    def narrow_ranges(self) -> Iterator[Ranges]:
+        return self.ranges()
 
     def count_there(self, there: Mask) -> Int64Array:
         """How many rows of each group are there."""

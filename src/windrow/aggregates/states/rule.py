@@ -25,6 +25,7 @@ __all__ = [
     "StateRule",
     "counted",
     "fold_groups",
+    "taken",
     "values_there",
     "writable",
 ]
@@ -83,9 +84,12 @@ class StateRule(ABC):
         """The state of each group of rows: ``Rows``, or what else ``Groups`` there are if it is ``by_runs``."""
         return fold_groups(self, rows)
 
-    def enter(self, state: State, rows: Any) -> State:
-        """The states after the rows of each group have come."""
-        return self.merge(state, rows.spread(self.reduce(rows)))
+    def enter(self, state: State, rows: Any, at: Int64Array | None = None) -> State:
+        """The states after the rows of each group have come; ``at`` says where they were among those given.
+
+        A group that had no rows is at -1. Without ``at`` the groups are those given, in their order.
+        """
+        return self.merge(state if at is None else taken(state, at), rows.spread(self.reduce(rows)))
 
     def leave(self, state: State, rows: Any) -> State:
         """The states after the rows of each group have left."""
@@ -108,8 +112,15 @@ def fold_groups(rule: StateRule, rows: Rows) -> State:
 
 
 def taken(state: State, places: Int64Array) -> dict[str, Array]:
-    """The states of some groups."""
-    return {name: part[places] for name, part in state.items()}
+    """The states of some groups; -1 asks for one without rows."""
+    if not len(places) or places.min() >= 0:
+        return {name: part[places] for name, part in state.items()}
+    lacking, there = places < 0, np.maximum(places, 0)
+    found = {}
+    for name, part in state.items():
+        nothing = np.zeros(len(places), part.dtype)
+        found[name] = nothing if lacking.all() else np.where(lacking, nothing, part[there])
+    return found
 
 
 def counted(one: State, other: State, sign: int) -> Int64Array:

@@ -15,7 +15,10 @@ import numpy as np
 from windrow.aggregates.bands import BandNeighbours
 from windrow.aggregates.states.rows import Array, Int64Array, Mask, Ranges, Rows, State, values_there
 from windrow.kernels.sparse.bands import list_bands, present_before
-from windrow.kernels.sparse.places import Block, walk
+from windrow.kernels.sparse.places import Block
+
+FEW = 8
+"""As many times more cells than groups there are, for all cells to be more than the groups should look at."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,8 +45,12 @@ class Runs:
         return RunRows(arguments, present, self)
 
     def take(self, chosen: Int64Array) -> Runs:
-        """Some of the groups."""
-        return Runs(self.neighbours, self.numbers[chosen])
+        """Some of the groups; neighbourhoods that none of them has are left out."""
+        numbers = self.numbers[chosen]
+        own = np.flatnonzero(np.bincount(numbers, minlength=self.neighbours.bands.cells))
+        renumbered = np.zeros(self.neighbours.bands.cells, np.int64)
+        renumbered[own] = np.arange(len(own))
+        return Runs(self.neighbours.take(own), renumbered[numbers])
 
     def list_cells(self) -> tuple[Int64Array, Int64Array]:
         """The cells of all groups, one group after the other, and where each begins."""
@@ -71,8 +78,23 @@ class RunRows:
     def there(self) -> Mask:
         return values_there(self.arguments, self.present)
 
+    @property
+    def few(self) -> bool:
+        return self.groups * FEW <= len(self.runs.neighbours.cells)
+
     def ranges(self) -> Iterator[Ranges]:
-        for block in walk(self.runs.neighbours.cells, self.runs.neighbours.bands):
+        for found in self.narrow_ranges():
+            yield found.widened()
+
+    @property
+    def one_each(self) -> bool:
+        return self.runs.one_each
+
+    def narrow_ranges(self) -> Iterator[Ranges]:
+        if not len(self.runs.neighbours.bands.first):
+            nowhere = np.zeros((0, self.groups), np.int64)
+            yield Ranges(0, self.groups, nowhere, nowhere)
+        for block in self.runs.neighbours.walk():
             yield Ranges(block.begin, block.end, *_without_skips(block))
 
     def count_there(self, there: Mask) -> Int64Array:
@@ -95,17 +117,17 @@ class RunRows:
 def _count_present(neighbours: BandNeighbours, there: Mask) -> Int64Array:
     before = present_before(there)
     counts = np.zeros(neighbours.bands.cells, np.int64)
-    for block in walk(neighbours.cells, neighbours.bands):
+    for block in neighbours.walk():
         starts, stops = _without_skips(block)
         counts[block.begin : block.end] = (before[stops] - before[starts]).sum(axis=0)
     return counts
 
 
-def _without_skips(block: Block) -> tuple[Int64Array, Int64Array]:
+def _without_skips(block: Block) -> tuple[Array, Array]:
     """The runs of a block; one with a cell that is left out becomes two, one before it and one behind it."""
-    starts, stops = block.starts.astype(np.int64), block.stops.astype(np.int64)
     if not len(block.skip):
-        return starts, stops
+        return block.starts, block.stops
+    starts, stops = block.starts.astype(np.int64), block.stops.astype(np.int64)
     holds = (starts <= block.skip) & (block.skip < stops)
     nothing = np.zeros_like(block.skip)
     behind = np.where(holds, stops, 0).max(axis=0, initial=0)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from windrow.aggregates.states.rule import (
     State,
     StateRule,
     counted,
+    taken,
     values_there,
     writable,
 )
@@ -28,6 +29,7 @@ from windrow.model.types import TYPES, DataType
 Term = tuple[int, ...]
 """How often each argument is a factor: (1,) is the sum of x, (2,) of its squares, (1, 1) of the products of x and y."""
 
+PLAIN: Term = (1,)
 SUM_LIMIT = 1e-13
 """The error of a sum, of the sum of absolute values, from which on it is computed anew."""
 PARTS = ("high", "low", "error", "size", "drift")
@@ -79,10 +81,17 @@ class Sums(NamedTuple):
     """What is known of the sums of a term: each a number with its bound, and the infinities that are in them."""
 
     value: Bounded
-    size: Float64Array
-    """At least so large is the sum of absolute values."""
+    gross: Float64Array
+    drift: Float64Array
     plus: Int64Array
     minus: Int64Array
+
+    @property
+    def size(self) -> Float64Array:
+        """At least so large is the sum of absolute values."""
+        with np.errstate(invalid="ignore"):
+            # Of what is not known, whose size and drift are infinite, nothing is certain.
+            return np.asarray(np.fmax(self.gross - self.drift, 0.0))
 
     @property
     def finite(self) -> Mask:
@@ -122,6 +131,8 @@ class SumRule(StateRule):
         return {_name(term, part): TYPES[kind] for term in self.terms for part, kind in kinds.items()}
 
     def reduce(self, rows: Groups) -> State:
+        if rows.few and self.terms == (PLAIN,):
+            return _enter({}, rows, np.full(rows.groups, -1, np.int64))
         there = rows.there()
         reals = [writable(np.asarray(values, np.float64)) for values in rows.arguments]
         if not there.all():
@@ -138,6 +149,11 @@ class SumRule(StateRule):
             named = zip((*PARTS, *INFINITIES), (*found[0], *found[1]), strict=True)
             state |= {_name(term, part): values for part, values in named}
         return state
+
+    def enter(self, state: State, rows: Any, at: Int64Array | None = None) -> State:
+        if self.terms != (PLAIN,) or not rows.one_each:
+            return super().enter(state, rows, at)
+        return _enter(state, rows, np.arange(rows.groups) if at is None else at)
 
     def of_values(self, arguments: Sequence[Array], present: Mask | None = None) -> State:
         reals = [np.asarray(values, np.float64).reshape(-1) for values in arguments]
@@ -178,6 +194,25 @@ def _fold(
         fold_values(reals[term.index(1)], there, *rows, *room)
     else:
         fold_products(reals[0], reals[-1], np.array([*term, 0][:2]), there, *rows, *room)
+
+
+def _enter(state: State, rows: Groups, at: Int64Array) -> State:
+    """The sums of groups after their rows came, of values as they are; ``at`` as ``enter`` has it."""
+    from windrow.kernels.states.entering import enter_sums
+
+    names = [COUNT, *(_name(PLAIN, part) for part in (*PARTS, *INFINITIES))]
+    empty = {name: np.zeros(0, np.int64 if name.endswith((COUNT, *INFINITIES)) else np.float64) for name in names}
+    if not all(state[name].flags.writeable for name in names if state):  # of what is not, all would be copied
+        state, at = taken(state, at), np.arange(len(at))
+    old = tuple(writable((state or empty)[name]) for name in names)
+    values = writable(np.asarray(rows.arguments[0], np.float64))
+    present = np.zeros(0, bool) if rows.present is None else writable(np.asarray(rows.present, bool))
+    at = writable(at)
+    counts, sums = np.zeros(len(at), np.int64), np.zeros((len(PARTS), len(at)))
+    infinities = np.zeros((len(INFINITIES), len(at)), np.int64)
+    for begin, _, starts, stops in rows.narrow_ranges():
+        enter_sums(values, present, starts, stops, begin, at, old, counts, sums, infinities)
+    return dict(zip(names, (counts, *sums, *infinities), strict=True))
 
 
 def _name(term: Term, part: str) -> str:
@@ -233,10 +268,7 @@ def _number(term: Term, state: State) -> Bounded:
 
 
 def _sums(term: Term, state: State) -> Sums:
-    with np.errstate(invalid="ignore"):
-        # Of what is not known, whose size and drift are infinite, nothing is certain.
-        size = np.fmax(state[_name(term, "size")] - state[_name(term, "drift")], 0.0)
-    return Sums(_number(term, state), size, state[_name(term, "plus")], state[_name(term, "minus")])
+    return Sums(_number(term, state), *(state[_name(term, part)] for part in ("size", "drift", "plus", "minus")))
 
 
 # Whole sums

@@ -8,7 +8,19 @@ from dataclasses import dataclass
 import numpy as np
 
 from windrow.aggregates.states.extremes import blanked
-from windrow.aggregates.states.rule import COUNT, Array, Finished, Mask, Rows, State, StateRule, counted, values_there
+from windrow.aggregates.states.rule import (
+    COUNT,
+    Array,
+    Finished,
+    Int64Array,
+    Mask,
+    Rows,
+    State,
+    StateRule,
+    counted,
+    taken,
+    values_there,
+)
 from windrow.errors import DataError
 from windrow.kernels.user.groups import GroupLoops, group_loops, state_fields
 from windrow.kernels.user.windows import StateFunctions, run_user_loop
@@ -48,7 +60,8 @@ class UserRule(StateRule):
         fields = {name: np.zeros(rows.groups, kind.dtype) for name, kind in zip(self._names, self.fields, strict=True)}
         return self.enter({COUNT: zero, LOST: zero, **fields}, rows)
 
-    def enter(self, state: State, rows: Rows) -> State:
+    def enter(self, state: State, rows: Rows, at: Int64Array | None = None) -> State:
+        state = state if at is None else taken(state, at)
         values, starts = _values(rows)
         columns = self._copy(state)
         run_user_loop(self.functions, self._loops.enter, columns, state[COUNT], values, starts)

@@ -23,7 +23,7 @@ from windrow.bench.timing import duration
 from windrow.bench.views.scale import ViewsBench
 from windrow.bench.views.survey import ANYWHERE, LATEST, Batches
 from windrow.errors import DataError
-from windrow.kernels.sparse.bands import Bands, count_bands, list_bands
+from windrow.kernels.sparse.bands import Bands, met_bands
 from windrow.kernels.sparse.sorting import sort_keys
 from windrow.model.box import Box
 from windrow.model.types import TYPES
@@ -99,10 +99,7 @@ class Survey:
     def touched(self, changed: Cells, among: Cells) -> Int64Array:
         """The rows of cells that have a changed one in their shape: those in the shape reflected."""
         bands = Bands(changed.keys, changed.keys, -self.last[::-1], -self.first[::-1], _EVERY)
-        near = list_bands(among.keys, bands, count_bands(among.keys, bands))
-        marked = np.zeros(len(among.keys), bool)
-        marked[near] = True
-        return np.flatnonzero(marked)
+        return met_bands(among.keys, bands)
 
 
 @dataclass(frozen=True)
@@ -125,22 +122,22 @@ class Patch:
         after = self.survey.after
         return self._finish(self.layout.reduce(after.columns, self.survey.around(after.keys, after)))
 
-    def bring(self) -> tuple[Int64Array, dict[str, Float64Array]]:
-        """Results of new cells, and those of old cells that have new ones near them: their keys, and both together."""
+    def bring(self) -> list[tuple[Int64Array, dict[str, Float64Array]]]:
+        """Results of new cells, and those of old cells that have new ones near them, each with their keys."""
         survey, batch = self.survey, self.survey.batch
         fresh = self.layout.reduce(survey.after.columns, survey.around(batch.keys, survey.after))
         touched = survey.touched(batch, survey.before)
         old = survey.before.keys[touched]
-        patched = self.layout.enter(self.layout.take(self.state, touched), batch.columns, survey.around(old, batch))
-        found = self._finish(self.layout.concatenate([fresh, patched]))
-        return np.concatenate([batch.keys, old]), found
+        patched = self.layout.enter(self.state, batch.columns, survey.around(old, batch), at=touched)
+        return [(batch.keys, self._finish(fresh)), (old, self._finish(patched))]
 
     def check(self) -> None:
-        keys, found = self.bring()
-        rows = np.searchsorted(self.survey.after.keys, keys)
-        for name, whole in self.compute_anew().items():
-            if not np.allclose(found[name], whole[rows], rtol=1e-12, atol=0):
-                raise DataError("patched results differ from those computed anew", got=name)
+        anew = self.compute_anew()
+        for keys, found in self.bring():
+            rows = np.searchsorted(self.survey.after.keys, keys)
+            for name, whole in anew.items():
+                if not np.allclose(found[name], whole[rows], rtol=1e-12, atol=0):
+                    raise DataError("patched results differ from those computed anew", got=name)
 
     def _finish(self, state: State) -> dict[str, Float64Array]:
         return {name: found.values for name, found in self.layout.finish(state).items()}

@@ -20,8 +20,10 @@ __all__ = [
     "Bands",
     "Reduction",
     "count_bands",
+    "count_block",
     "list_bands",
     "list_shares",
+    "met_bands",
     "present_before",
     "reduce_bands",
     "reduce_several",
@@ -55,7 +57,7 @@ def count_bands(right: Int64Array, bands: Bands, before: Int64Array | None = Non
     """How many right cells each left cell meets, or how many that are present (``before``, of ``present_before``)."""
     counts = np.zeros(bands.cells, np.int64)
     for block in walk(right, bands):
-        _count_block(block, before, counts)
+        count_block(block, before, counts)
     return counts
 
 
@@ -69,6 +71,18 @@ def list_bands(right: Int64Array, bands: Bands, counts: Int64Array) -> Int64Arra
     for block in walk(right, bands):
         own = slice(block.begin, block.end)
         _list(block.starts, block.stops, block.skip, ends[own] - counts[own], places)
+    return places
+
+
+def met_bands(right: Int64Array, bands: Bands) -> Int64Array:
+    """The places of the right cells that any left cell meets, each once, in order."""
+    marked = np.zeros(len(right), np.bool_)
+    found = 0
+    for block in walk(right, bands):
+        found += _mark(block.starts, block.stops, block.skip, marked)
+    places = np.empty(found, np.int64)
+    if found:
+        _marked_places(marked, places)
     return places
 
 
@@ -114,7 +128,7 @@ def reduce_several(reductions: Sequence[Reduction], right: Int64Array, bands: Ba
     counted = any(isinstance(column, _Column) and column.before is None for column in columns.values())
     for block in walk(right, bands):
         if counted:
-            _count_block(block, None, every)
+            count_block(block, None, every)
         for column in columns.values():
             column.take(block)
     outcomes = []
@@ -143,7 +157,7 @@ class _Column:
 
     def take(self, block: Block) -> None:
         if self.before is not None:
-            _count_block(block, self.before, self._counts)
+            count_block(block, self.before, self._counts)
         if self._sums is not None:
             self._sums.take(block)
         for extreme in self._extremes.values():
@@ -157,7 +171,8 @@ class _Column:
         return Outcome(NO_VALUES, exact, counts)
 
 
-def _count_block(block: Block, before: Int64Array | None, counts: Int64Array) -> None:
+def count_block(block: Block, before: Int64Array | None, counts: Int64Array) -> None:
+    """Add to the counts of all left cells what those of a block meet, or how much of it is present."""
     own = counts[block.begin : block.end]
     if before is None:
         _count(block.starts, block.stops, block.skip, own)
@@ -198,3 +213,26 @@ def _list(starts: Array, stops: Array, skip: Array, filled: Array, places: Array
                 if place != left_out:
                     places[at] = place
                     at += np.uint64(1)
+
+
+@kernel
+def _mark(starts: Array, stops: Array, skip: Array, marked: Array) -> Any:
+    """Mark what is met; says how much of it was not marked before."""
+    found = np.int64(0)
+    for run in range(len(starts)):
+        for cell in range(starts.shape[1]):
+            left_out = skip[cell] if len(skip) > 0 else np.int64(-1)
+            for place in range(np.uint64(starts[run, cell]), np.uint64(stops[run, cell])):
+                if np.int64(place) != left_out:
+                    found += np.int64(not marked[place])
+                    marked[place] = True
+    return found
+
+
+@kernel
+def _marked_places(marked: Array, places: Array) -> None:
+    at = np.uint64(0)
+    for place in range(np.uint64(len(marked))):
+        if at < np.uint64(len(places)):
+            places[at] = place
+        at += np.uint64(marked[place])

@@ -47,6 +47,12 @@ class Bands(NamedTuple):
         """Those of the cells from ``begin`` to before ``end``."""
         return self._replace(near=self.near[begin:end], far=self.far[begin:end], skip=self.skip[begin:end])
 
+    def take(self, chosen: Int64Array) -> Bands:
+        """Those of some cells, in their order."""
+        near = self.near[chosen]
+        far = near if self.far is self.near else self.far[chosen]
+        return self._replace(near=near, far=far, skip=self.skip[chosen] if len(self.skip) else self.skip)
+
     @property
     def cells(self) -> int:
         return len(self.near)

@@ -52,15 +52,15 @@ def fold_values(values: Array, there: Array, starts: Array, stops: Array, sums: 
         plus = minus = np.int64(0)
         whole = (0.0, 0.0, np.inf, 0.0, 0.0)
         if rows >= LONG:
-            whole = _fold_many(values, starts, stops, group, rows)
+            whole = fold_many(values, starts, stops, group, rows)
         if not whole[2] < np.inf:  # there are infinities, or so few rows that each may as well be looked at
             whole, plus, minus = _fold_each(values, there, starts, stops, group)
-        _keep(group, whole, sums)
+        keep_sum(group, whole, sums)
         infinities[0, group], infinities[1, group] = plus, minus
 
 
 @inner
-def _fold_many(values: Array, starts: Array, stops: Array, group: int, rows: int) -> Sum:
+def fold_many(values: Array, starts: Array, stops: Array, group: int, rows: int) -> Sum:
     """The sum of many finite values; its error is infinite if some are not, or the sum is not."""
     high = low = size = 0.0
     for run in range(len(starts)):
@@ -86,7 +86,7 @@ def _fold_each(values: Array, there: Array, starts: Array, stops: Array, group: 
                 continue
             value = values[row]
             if np.isfinite(value):
-                whole = _join(whole, value, 0.0, 0.0, abs(value))
+                whole = join_number(whole, value, 0.0, 0.0, abs(value))
             else:
                 plus += np.int64(value > 0)
                 minus += np.int64(value < 0)
@@ -112,12 +112,12 @@ def fold_products(
                     length = abs(more)
                     if not np.isfinite(more + rest):
                         more, rest, off, length = 0.0, 0.0, np.inf, np.inf
-                    whole = _join(whole, more, rest, off, length)
+                    whole = join_number(whole, more, rest, off, length)
                 else:
                     plain = _plain(one, times[0], other, times[1])
                     plus += np.int64(not plain < 0)
                     minus += np.int64(not plain > 0)
-        _keep(group, whole, sums)
+        keep_sum(group, whole, sums)
         infinities[0, group], infinities[1, group] = plus, minus
 
 
@@ -136,7 +136,7 @@ def fold_whole(values: Array, there: Array, starts: Array, stops: Array, upper: 
 
 
 @inner
-def _join(whole: Sum, more: float, rest: float, off: float, length: float) -> Sum:
+def join_number(whole: Sum, more: float, rest: float, off: float, length: float) -> Sum:
     """A sum with one more number, ``more + rest`` with its error and size."""
     high, low, error, size, drift = whole
     total, lost = _two_sum(high, more)
@@ -168,30 +168,63 @@ def join_groups(
     """
     for group in range(len(emptied)):
         if emptied[group]:
-            _keep(group, (0.0, 0.0, 0.0, 0.0, 0.0), sums)
+            keep_sum(group, (0.0, 0.0, 0.0, 0.0, 0.0), sums)
             infinities[0, group] = infinities[1, group] = 0
             continue
-        high, low, size = one[0][group], one[1][group], one[3][group]
-        more, rest, length = sign * other[0][group], sign * other[1][group], other[3][group]
-        error = one[2][group] + other[2][group]
-        drift = one[4][group] + other[4][group]
-        total, lost = _two_sum(high, more)
-        if not (high == 0.0 and low == 0.0) and not (more == 0.0 and rest == 0.0):
-            error += HALF_UNIT * (abs(high) + abs(more))
-        if size != 0.0 and length != 0.0:
-            drift += UNIT * (size + length)
-        high, low = _two_sum(total, lost + (low + rest))
-        size += sign * length
-        if not (np.isfinite(high) and np.isfinite(size)):
-            # What went beyond doubles once is not known any more, even after it has left.
-            high, low, error, size, drift = 0.0, 0.0, np.inf, 0.0, np.inf
-        _keep(group, (high, low, error, size, drift), sums)
+        mine = one[0][group], one[1][group], one[2][group], one[3][group], one[4][group]
+        more = other[0][group], other[1][group], other[2][group], other[3][group], other[4][group]
+        keep_sum(group, add_sums(mine, more, sign), sums)
         infinities[0, group] = own[0][group] + np.int64(sign) * theirs[0][group]
         infinities[1, group] = own[1][group] + np.int64(sign) * theirs[1][group]
 
 
+@kernel
+def finish_sums(
+    parts: Parts,
+    boundless: Both,
+    counts: Array,
+    average: bool,
+    limit: float,
+    values: Array,
+    missing: Array,
+    doubtful: Array,
+) -> None:
+    """Sums or averages of groups; where they are none, and where their error is more than ``limit`` of the size."""
+    for group in range(len(counts)):
+        value = parts[0][group] + parts[1][group]
+        plus, minus = boundless[0][group] != 0, boundless[1][group] != 0
+        if plus or minus:
+            value = np.nan if plus and minus else np.inf if plus else -np.inf
+        if average:
+            value /= np.float64(max(counts[group], 1))
+        size = max(parts[3][group] - parts[4][group], 0.0)
+        size = size if size == size else 0.0  # of what is not known, whose size and drift are infinite, it is none
+        values[group], missing[group] = value, value != value
+        doubtful[group] = not (plus or minus) and not parts[2][group] <= limit * size
+
+
 @inner
-def _keep(group: int, whole: Sum, sums: Array) -> None:
+def add_sums(one: Sum, other: Sum, sign: float) -> Sum:
+    """Two sums together, or the first without the other where ``sign`` is -1."""
+    high, low, error, size, drift = one
+    more, rest, length = sign * other[0], sign * other[1], other[3]
+    error += other[2]
+    drift += other[4]
+    total, lost = _two_sum(high, more)
+    if not (high == 0.0 and low == 0.0) and not (more == 0.0 and rest == 0.0):
+        error += HALF_UNIT * (abs(high) + abs(more))
+    if size != 0.0 and length != 0.0:
+        drift += UNIT * (size + length)
+    high, low = _two_sum(total, lost + (low + rest))
+    size += sign * length
+    if np.isfinite(high) and np.isfinite(size):
+        return high, low, error, size, drift
+    # What went beyond doubles once is not known any more, even after it has left.
+    return 0.0, 0.0, np.inf, 0.0, np.inf
+
+
+@inner
+def keep_sum(group: int, whole: Sum, sums: Array) -> None:
     for part in range(5):
         sums[part, group] = whole[part]
 

@@ -60,7 +60,7 @@ class Patcher:
         """Bring results up to date: those touched, those that are ``new``, and those that are ``gone``."""
         numbers, states = self.store.load(touched.places, [new, gone])
         known = np.flatnonzero(numbers >= 0)
-        state = self._moved(touched, known, lambda rows: self.layout.take(states, numbers[rows]))
+        state = self._moved(touched, known, states, numbers[known])
         finished = self.layout.finish(state, self.min_count)
         doubtful = _doubtful(finished, len(known))
         certain = np.flatnonzero(~doubtful)
@@ -75,17 +75,24 @@ class Patcher:
         pairs = touched.left.count + touched.came.count
         return Patched(at, cells.combine_chunks(), len(certain), len(anew[0]), pairs)
 
-    def _moved(self, touched: Touched, known: Int64Array, states: Callable[[Int64Array], State]) -> State:
-        """States after rows left and came: first those that left, so that nothing stands beside its replacement."""
+    def _moved(self, touched: Touched, known: Int64Array, states: State, at: Int64Array) -> State:
+        """States after rows left and came: first those that left, so that nothing stands beside its replacement.
+
+        ``at`` says where the states of the results that are ``known`` are among those given.
+        """
         places = [column[known] for column in touched.places]
         guard = Guard(self.store.view, self.schema.dimension_names, self.layout)
 
         def leave(chosen: Int64Array) -> State:
             rows = known[chosen]
-            return touched.left.of(_numbered(touched, rows)).leave_from(self.layout, states(rows), len(rows))
+            state = self.layout.take(states, at[chosen])
+            return touched.left.of(_numbered(touched, rows)).leave_from(self.layout, state, len(rows))
 
-        state = guard.leave(places, leave)
-        state = touched.came.of(_numbered(touched, known)).come_to(self.layout, state, len(known))
+        came = touched.came.of(_numbered(touched, known))
+        if touched.left.count:
+            state = came.come_to(self.layout, guard.leave(places, leave), len(known))
+        else:
+            state = came.come_to(self.layout, states, len(known), at)
         guard.check(places, state)
         return state
 

@@ -43,9 +43,9 @@ class Entering:
         starts = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
         return {name: take(column, order) for name, column in self.columns.items()}, starts
 
-    def come_to(self, layout: Layout, state: State, results: int) -> State:
-        """States after these rows came."""
-        return layout.enter(state, *self.sorted_into(results))
+    def come_to(self, layout: Layout, state: State, results: int, at: Int64Array | None = None) -> State:
+        """States after these rows came; ``at`` says where those of the results are, if they are not those given."""
+        return layout.enter(state, *self.sorted_into(results), at=at)
 
     def leave_from(self, layout: Layout, state: State, results: int) -> State:
         """States after these rows left."""
@@ -76,8 +76,8 @@ class EnteringRuns:
     def sorted_into(self, results: int) -> tuple[Mapping[str, Column], Runs]:
         return self.columns, self.runs
 
-    def come_to(self, layout: Layout, state: State, results: int) -> State:
-        return layout.enter(state, self.columns, self.runs)
+    def come_to(self, layout: Layout, state: State, results: int, at: Int64Array | None = None) -> State:
+        return layout.enter(state, self.columns, self.runs, at=at)
 
     def leave_from(self, layout: Layout, state: State, results: int) -> State:
         return layout.leave(state, self.columns, self.runs)
@@ -99,8 +99,8 @@ class EnteringStates:
     def count(self) -> int:
         return int(self.states[PAIRS].sum())
 
-    def come_to(self, layout: Layout, state: State, results: int) -> State:
-        return layout.merge(state, self.states)
+    def come_to(self, layout: Layout, state: State, results: int, at: Int64Array | None = None) -> State:
+        return layout.merge(state if at is None else layout.take(state, at), self.states)
 
     def leave_from(self, layout: Layout, state: State, results: int) -> State:
         return layout.remove(state, self.states)
