@@ -73,8 +73,8 @@ def test_a_chunk_that_was_taken_is_not_asked_for_again(monkeypatch: pytest.Monke
         asked.append(key)
         return done
 
-    monkeypatch.setattr(chunks, "_get", get)
-    monkeypatch.setattr(chunks, "_decode", lambda stored, encoded, into: into)
+    monkeypatch.setattr(chunks, "get_chunk", get)
+    monkeypatch.setattr(chunks, "decode", lambda stored, encoded, into: into)
     requests = chunks.ChunkRequests({"v": None}, range(4), lambda *_: wr.Error("damaged"))  # type: ignore[dict-item,arg-type]
     for place in (1, 3, 0, 2):
         requests.ask(place, place + 4)

@@ -58,6 +58,8 @@ class WorkingArray:
     labels: dict[str, Labels]
     operation: str = ""
     written_chunks: list[ChunkStatistics] = field(default_factory=list)
+    written_boxes: list[Box] = field(default_factory=list)
+    """Outside these a dense array is as it was, unless all its chunks are replaced."""
     replaces_all_chunks: bool = False
     base_parts: dict[str, Part] = field(default_factory=dict)
     parts: dict[str, Part] = field(default_factory=dict)

@@ -128,8 +128,8 @@ def _cells_of(view: BoundRepeated) -> BoundNamed:
     return next(step for step in view.source.walk() if isinstance(step, BoundNamed))
 
 
-def find_change(before: BoundScan, after: BoundScan, written: Iterable[int] | None = None) -> Change:
-    """What happened to an array; ``written`` are the chunks of a dense one that may not be as they were."""
+def find_change(before: BoundScan, after: BoundScan, written: Iterable[Box] | None = None) -> Change:
+    """What happened to an array; ``written`` are the boxes of a dense one that may not be as they were."""
     if after.schema.sparse:
         return net_cells(before, after)
     return net_grid(before, after, written)
@@ -206,7 +206,7 @@ def _without(rows: Int64Array, others: Int64Array) -> Int64Array:
     return rows[~marked[rows]]
 
 
-def net_grid(before: BoundScan, after: BoundScan, written: Iterable[int] | None) -> GridChange:
+def net_grid(before: BoundScan, after: BoundScan, written: Iterable[Box] | None) -> GridChange:
     """The smallest boxes in each chunk outside which values are the same, put together where they meet."""
     grid = after.schema.grid
     ends = zip(before.box.hi, after.box.hi, strict=True)
@@ -214,11 +214,7 @@ def net_grid(before: BoundScan, after: BoundScan, written: Iterable[int] | None)
         whole = before.box | after.box
         every = [] if whole.is_empty else [whole]
         return GridChange(every, whole.size, {"": every})
-    regions = (
-        [after.box]
-        if written is None
-        else [grid.box_of(grid.key(ordinal)) & after.box for ordinal in sorted(set(written))]
-    )
+    regions = [after.box] if written is None else _written_regions(before, after, written)
     found: dict[str, list[Box]] = {}
     differing, cells = list[Box](), 0
     for region in (region for whole in regions for region in grid.blocks(whole, 2**22) if not whole.is_empty):
@@ -231,6 +227,22 @@ def net_grid(before: BoundScan, after: BoundScan, written: Iterable[int] | None)
         if differs.any():
             differing.append(bounding_box(differs, region))
     return GridChange(merge_boxes(differing), cells, {name: merge_boxes(boxes) for name, boxes in found.items()})
+
+
+def _written_regions(before: BoundScan, after: BoundScan, written: Iterable[Box]) -> list[Box]:
+    """Boxes without a common cell that hold all that was written, and in the same chunks all that is new."""
+    grid, found = after.schema.grid, dict[int, Box]()
+    for box in written:
+        for key in grid.keys_touching(box & after.box):
+            chunk, ordinal = grid.box_of(key) & after.box, grid.ordinal(key)
+            part = chunk & box
+            for axis, (old, new) in enumerate(zip(before.box.hi, chunk.hi, strict=True)):
+                if old < new:  # a write further behind makes the cells between, too
+                    part |= chunk & Box(
+                        (*chunk.lo[:axis], max(old + 1, chunk.lo[axis]), *chunk.lo[axis + 1 :]), chunk.hi
+                    )
+            found[ordinal] = found[ordinal] | part if ordinal in found else part
+    return [found[ordinal] for ordinal in sorted(found)]
 
 
 def bounding_box(chosen: Mask, region: Box) -> Box:

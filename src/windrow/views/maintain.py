@@ -12,6 +12,7 @@ from typing import Any
 
 from windrow.errors import CancelledError, Error
 from windrow.execution.engine import Engine
+from windrow.model.box import Box
 from windrow.operations.query.stored import stored_scan, working_scan
 from windrow.plan.bound import BoundNamed, BoundScan
 from windrow.plan.grouping.positions import BoundRepeated
@@ -195,8 +196,8 @@ class Maintenance:
         assert isinstance(after, BoundScan)
         return find_change(before, after, self._written(name, before))
 
-    def _written(self, name: str, before: BoundScan) -> list[int] | None:
-        """The chunks of a dense array that may not be as they were, if that is known."""
+    def _written(self, name: str, before: BoundScan) -> list[Box] | None:
+        """Where a dense array may not be as it was, if that is known."""
         working = self.transaction.known(name)
         if (
             working is None
@@ -205,7 +206,7 @@ class Maintenance:
             or before.schema.grid.chunk != working.schema.grid.chunk
         ):
             return None
-        return [int(ordinal) for chunks in working.written_chunks for ordinal in chunks.ordinals]
+        return working.written_boxes
 
 
 def fresh(view: KnownView, brought: Brought) -> ViewChange:

@@ -103,7 +103,8 @@ class ScatterChunks:
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> BlockReceipt:
         pieces: list[BlockReceipt] = [self._write(cells) for cells in self._chunks(batches)]
         chunks = ChunkStatistics.concatenate([piece.chunks for piece in pieces], self.schema.ndim)
-        return BlockReceipt(self.fork, chunks, sum(piece.cells for piece in pieces))
+        boxes = tuple(box for piece in pieces for box in piece.boxes)
+        return BlockReceipt(self.fork, chunks, sum(piece.cells for piece in pieces), boxes)
 
     def _chunks(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
         """The cells of one chunk after another; rows come sorted by chunk."""

@@ -30,6 +30,9 @@ if TYPE_CHECKING:
 BLOCK_BYTES = 64 * 2**20
 """The largest block a task writes, if chunks allow it."""
 
+ALONE_BYTES = 16 * 2**20
+"""Chunks of no more than this, as they are in memory, are written by one task."""
+
 COPIES = 4
 """How often a task holds its block: as read, as conformed, as encoded, and a partial chunk read back."""
 
@@ -180,12 +183,15 @@ def keep_blocks(working: WorkingArray, pointer: str, receipts: Sequence[BlockRec
     """Make what tasks wrote the working state."""
     working.pointer = pointer
     working.written_chunks.extend(receipt.chunks for receipt in receipts)
+    working.written_boxes.extend(box for receipt in receipts for box in receipt.boxes)
 
 
 def block_cells(schema: Schema, region: Box, executor: Executor) -> int:
     """How many cells a task may write at once."""
     fits = min(BLOCK_BYTES, executor.worker_memory // (2 * COPIES)) // max(1, schema.cell_bytes)
-    share = -(-region.size // executor.workers)
+    # To start tasks takes longer than to write the chunks of a small box one after another.
+    is_small = schema.grid.aligned(region).size * schema.cell_bytes <= ALONE_BYTES
+    share = region.size if is_small else -(-region.size // executor.workers)
     return max(1, min(fits, share))
 
 

@@ -18,6 +18,8 @@ from windrow.model.box import Box
 from windrow.model.conform import conform
 from windrow.model.schema import Attribute, Schema
 from windrow.model.source import Blocks, ChangedBlocks, GridSource
+from windrow.storage.dense.chunk_writing import write_chunks
+from windrow.storage.dense.chunks import layout_obstacle
 from windrow.storage.dense.layout import is_time, stored_variable, variables_of
 from windrow.storage.dense.repository import PACKAGE
 from windrow.storage.dense.snapshots import damaged_chunk
@@ -52,6 +54,8 @@ class BlockReceipt:
     fork: Fork
     chunks: ChunkStatistics
     cells: int
+    boxes: tuple[Box, ...]
+    """Where it wrote: no other cell is another one than before."""
 
 
 class _MeasuringStore(WrapperStore[Any]):
@@ -79,12 +83,12 @@ def write_block(task: BlockWrite) -> BlockReceipt:
         for attribute in task.schema.attributes:
             if attribute.name in blocks:
                 with _name_damage(task, group, attribute):
-                    _write_attribute(group, attribute, blocks, task.box.slices(task.schema.lo))
+                    _write_attribute(task, group, attribute, blocks)
     if not blocks:
-        return BlockReceipt(task.fork, ChunkStatistics.empty(task.schema.ndim), 0)
+        return BlockReceipt(task.fork, ChunkStatistics.empty(task.schema.ndim), 0, ())
     _measure_others(task, store, blocks)
     changed = blocks.cells if isinstance(blocks, ChangedBlocks) else task.box.size
-    return BlockReceipt(task.fork, _chunk_statistics(task, store.sizes), changed)
+    return BlockReceipt(task.fork, _chunk_statistics(task, store.sizes), changed, (task.box,))
 
 
 @contextmanager
@@ -101,11 +105,20 @@ def _name_damage(task: BlockWrite, group: zarr.Group, attribute: Attribute) -> I
         raise found or error from error
 
 
-def _write_attribute(group: zarr.Group, attribute: Attribute, blocks: Blocks, where: tuple[slice, ...]) -> None:
+def _write_attribute(task: BlockWrite, group: zarr.Group, attribute: Attribute, blocks: Blocks) -> None:
     values, valid = conform(blocks[attribute.name], attribute, blocks.get(attribute.companion))
-    stored_variable(group, attribute.name)[where] = values.view("int64") if is_time(attribute) else values
+    _write_variable(
+        task, stored_variable(group, attribute.name), values.view("int64") if is_time(attribute) else values
+    )
     if valid is not None:
-        stored_variable(group, attribute.companion)[where] = valid
+        _write_variable(task, stored_variable(group, attribute.companion), valid)
+
+
+def _write_variable(task: BlockWrite, stored: zarr.Array[Any], values: Any) -> None:
+    if layout_obstacle(stored, task.schema.grid.chunk) is None:
+        write_chunks(stored, task.schema.grid, task.bounds, task.box, values)
+    else:
+        stored[task.box.slices(task.schema.lo)] = values
 
 
 def _measure_others(task: BlockWrite, store: _MeasuringStore, blocks: Blocks) -> None:

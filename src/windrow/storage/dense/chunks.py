@@ -38,7 +38,8 @@ AHEAD = 3
 """How many chunks are asked for before they are needed, by each thread."""
 WORTH_THREADS = 2**20
 """Bytes of a box from which its chunks are decoded on several threads."""
-_CHECKSUM = 4
+CHECKSUM = 4
+"""Bytes of a checksum behind a chunk."""
 WRONG_CHECKSUM = "the chunk's checksum is not that of what was written"
 
 
@@ -100,7 +101,7 @@ class ChunkRequests:
         found = {}
         for (variable, stored), answer in zip(self._stored.items(), waiting, strict=True):
             try:
-                found[variable] = _decode(stored, answer.result(), destinations.place(variable, stored))
+                found[variable] = decode(stored, answer.result(), destinations.place(variable, stored))
             except MachineError:
                 raise
             except Exception as error:
@@ -108,7 +109,7 @@ class ChunkRequests:
         return found
 
     def _get(self, place: int) -> list[Future[Any]]:
-        return [_get(stored, self._sequence[place]) for stored in self._stored.values()]
+        return [get_chunk(stored, self._sequence[place]) for stored in self._stored.values()]
 
     def forget(self) -> None:
         """Drop what nobody will take, after a failure."""
@@ -119,7 +120,8 @@ class ChunkRequests:
             self._waiting.clear()
 
 
-def _get(stored: zarr.Array[Any], key: ChunkKey) -> Future[Any]:
+def get_chunk(stored: zarr.Array[Any], key: ChunkKey) -> Future[Any]:
+    """Ask for a chunk as it is stored."""
     metadata: Any = stored.metadata
     name = f"{stored.path}/{metadata.encode_chunk_key(key)}"
     return asyncio.run_coroutine_threadsafe(stored.store.get(name, default_buffer_prototype()), _get_loop())
@@ -127,18 +129,19 @@ def _get(stored: zarr.Array[Any], key: ChunkKey) -> Future[Any]:
 
 def has_right_checksum(encoded: Array) -> bool:
     """Whether the bytes of a chunk end in the checksum of those before it."""
-    found = google_crc32c.value(encoded[:-_CHECKSUM])
-    return bool(found == int.from_bytes(encoded[-_CHECKSUM:].tobytes(), "little"))
+    found = google_crc32c.value(encoded[:-CHECKSUM])
+    return bool(found == int.from_bytes(encoded[-CHECKSUM:].tobytes(), "little"))
 
 
-def _decode(stored: zarr.Array[Any], encoded: Any, into: Array) -> Array:
+def decode(stored: zarr.Array[Any], encoded: Any, into: Array) -> Array:
+    """The values of a chunk, into memory of its shape that is in one piece."""
     if encoded is None:  # never written
         into[...] = stored.fill_value
         return into
     body = encoded.as_numpy_array()
     if not has_right_checksum(body):
         raise ValueError(WRONG_CHECKSUM)
-    blosc.decompress(body[:-_CHECKSUM], into)
+    blosc.decompress(body[:-CHECKSUM], into)
     return into
 
 
