@@ -227,3 +227,55 @@ def test_rows_of_a_part_that_one_moment_alone_has() -> None:
     for _ in range(50):
         rows, others = (np.flatnonzero(random.random(random.integers(0, 40)) < 0.6) for _ in range(2))
         assert changes._without(rows, others).tolist() == sorted(set(rows.tolist()) - set(others.tolist()))
+
+
+def _line_with_views(watched: Watched) -> Any:
+    array = watched.database.create("A", "<v: int64> [i=0:9:4]", sparse=True)
+    array.insert({"i": [1, 2], "v": [1, 2]})
+    watched.database.create_view("V", "select sum(v) as s from A neighbours Linf(1)")
+    watched.database.create_view("W", "select sum(s) as t from V")
+    return array
+
+
+def test_an_array_that_the_batch_changed_is_still_read_by_views(watched: Watched) -> None:
+    """What a batch had touched it dropped without asking for views, and these were left without what they read."""
+    array = _line_with_views(watched)
+    with pytest.raises(SchemaError, match="A is read by V"), watched.database.batch() as batch:
+        batch.insert("A", {"i": [3], "v": [3]})
+        batch.drop("A")
+    with pytest.raises(SchemaError, match="V is read by W"), watched.database.batch() as batch:
+        batch.insert("A", {"i": [3], "v": [3]})
+        assert batch.array("W").read()["t"].to_pylist() == [14]
+        batch.drop("V")
+    assert array.read().num_rows == 2
+    with watched.database.batch() as batch:
+        batch.insert("A", {"i": [3], "v": [3]})
+        assert batch.array("W").read()["t"].to_pylist() == [14]
+        batch.drop("A", cascade=True)
+        batch.create("A", "<v: int64> [i=0:9:4]", sparse=True)
+        batch.insert("A", {"i": [4], "v": [9]})
+    assert watched.database.views() == []
+    assert watched.database.catalog.array_names() == ["A"]
+    assert watched.database.array("A").read().to_pylist() == [{"i": 4, "v": 9}]
+
+
+def test_a_view_that_a_batch_looked_at_and_dropped(watched: Watched) -> None:
+    """What had been done to it was still to be published, and its array of states had been made for nothing."""
+    _line_with_views(watched)
+    with watched.database.batch() as batch:
+        batch.insert("A", {"i": [3], "v": [3]})
+        assert batch.array("W").read()["t"].to_pylist() == [14]
+        batch.drop("W")
+        batch.insert("A", {"i": [5], "v": [5]})
+    assert watched.database.view("V").check().ok
+    assert watched.database.view("V").read()["s"].to_pylist() == [3, 6, 5, 5]
+    with watched.database.batch() as batch:
+        batch.insert("A", {"i": [6], "v": [1]})
+        assert batch.array("V").read().num_rows == 5
+        batch.drop("V")
+        batch.create("V", "<u: int64> [k=0:9]", sparse=True)
+        batch.insert("V", {"k": [4], "u": [7]})
+    assert dict(batch.report.versions) == {"A": 3, "V": 1}
+    assert dict(batch.report.views) == {}
+    assert sorted(watched.database.catalog.array_names()) == ["A", "V"]
+    assert watched.database.array("V").read().to_pylist() == [{"k": 4, "u": 7}]

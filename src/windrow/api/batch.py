@@ -240,8 +240,7 @@ class Batch:
         self._touch(name, lambda transaction: self._drop(transaction, name, cascade))
 
     def _drop(self, transaction: Transaction, name: str, cascade: bool) -> ArrayRecord:
-        record = transaction.catalog.array(name) if transaction.known(name) is None else None
-        readers = [] if record is None else self._readers(transaction, name)
+        readers = self._readers(transaction, name)
         if readers and not cascade:
             raise SchemaError(
                 f"{name} is read by {', '.join(readers)}", hint=f"Drop the views first, or: drop {name} cascade"
@@ -250,8 +249,9 @@ class Batch:
             if not transaction.is_dropped(reader):
                 self._touched.add(reader)
                 self._drop(transaction, reader, cascade)
-        if f"{STATE}{name}" in transaction.catalog.array_names():
-            transaction.drop(f"{STATE}{name}")
+        state = f"{STATE}{name}"
+        if transaction.is_made(state) or state in transaction.catalog.array_names():
+            transaction.drop(state)
         return transaction.drop(name)
 
     def _readers(self, transaction: Transaction, name: str) -> list[str]:

@@ -126,6 +126,8 @@ class Transaction:
             self.warehouse.remove(record.directory)
         else:
             self._dropped[name] = record
+        self.view_changes.pop(name, None)
+        self.maintained.discard(name)
         return record
 
     def revert(self, name: str) -> None:
@@ -141,6 +143,11 @@ class Transaction:
 
     def is_dropped(self, name: str) -> bool:
         return name in self._dropped
+
+    def is_made(self, name: str) -> bool:
+        """Whether the array is one that was made in here."""
+        working = self._working.get(name)
+        return working is not None and working.made is not None
 
     def _check_not_dropped(self, name: str) -> None:
         if name in self._dropped:

@@ -51,17 +51,15 @@ class Maintenance:
         changed = self.transaction.changed
         if not changed:
             return
-        if self._views is None:  # the arrays are locked by now, and with them all views on them
-            self._views = known_views(self.transaction.warehouse)
-        for view in self._views:
-            if not self.transaction.is_dropped(view.name):
-                self._keep(view)
+        for view in self.views:  # the arrays are locked by now, and with them all views on them
+            self._keep(view)
 
     @property
     def views(self) -> list[KnownView]:
+        """Those that the transaction did not drop; an array that it made under the name of one is none."""
         if self._views is None:
             self._views = known_views(self.transaction.warehouse)
-        return self._views
+        return [view for view in self._views if not self.transaction.is_dropped(view.name)]
 
     def now(self, name: str) -> BoundNamed:
         """An array or view as it stands in here."""
