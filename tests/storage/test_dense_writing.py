@@ -15,7 +15,9 @@ import windrow as wr
 from windrow.api.array import Array
 from windrow.storage.dense.snapshots import open_store
 
-from .contents import EVERY_TYPE, as_blocks, positions, random_cells
+from .contents import as_blocks, positions, random_cells
+
+SOME_TYPES = "a: float32, b: float64 null, c: int16, d: bool null, e: datetime null, f: string"
 
 
 @st.composite
@@ -54,7 +56,7 @@ def test_chunks_are_as_zarr_writes_them(problem: Any) -> None:
     """Whole chunks and parts of them, over the array's end, many of one value, and such as are all fill."""
     text, writes, transposed = problem
     with tempfile.TemporaryDirectory() as folder, wr.connect(folder, engine="local", progress=False) as database:
-        arrays = [database.create(name, f"<{EVERY_TYPE}> [{text}]") for name in ("ours", "zarrs")]
+        arrays = [database.create(name, f"<{SOME_TYPES}> [{text}]") for name in ("ours", "zarrs")]
         for box, seed, is_fill in writes:
             cells = random_cells(arrays[0].schema, positions(box), seed)
             blocks = as_blocks(arrays[0].schema, box, cells)

@@ -84,6 +84,24 @@ def measure_nights(bench: ViewsBench) -> Iterator[Table | Measurement]:
         for night in nights[1:]:
             course.batch(lambda night=night: array.insert(night))  # type: ignore[misc]
         yield from _report(bench, "nights", f"{scale.days} nights of {scale.night:,} detections, PTF-5", course)
+        yield _measure_pairs(table, database.view("PTF5").read(), scale.night, scale.span)
+
+
+def _measure_pairs(table: pa.Table, results: pa.Table, night: int, span: int) -> Measurement:
+    """How many pairs the last batches met over the early ones: time cannot be asked to grow less.
+
+    A cell's partners are of its own night and before, so that its count says what its batch met.
+    """
+    order, found = (
+        np.lexsort([cells.column(name).to_numpy() for name in ("dec", "ra", "time")]) for cells in (table, results)
+    )
+    counts = results.column("n").to_numpy()[found]
+    pairs = np.bincount(order // night, counts, table.num_rows // night)[1:]  # the first night was there before
+    early, late = float(np.mean(pairs[FIRST : FIRST + span])), float(np.mean(pairs[-span:]))
+    detail = f"{early:,.0f} and {late:,.0f} pairs a batch"
+    return Measurement(
+        "nights", "pairs of last batches over those of early ones", late / early, "×", None, detail=detail
+    )
 
 
 def _report(bench: ViewsBench, subject: str, title: str, course: Course) -> Iterator[Table | Measurement]:
