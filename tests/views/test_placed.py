@@ -33,7 +33,7 @@ VIEWS = {
     "kept": "select count(*) as n, sum(R.x) as s from A L left similarity join B R with shape L1(1) group by L.i, L.j",
     "chosen": "select n, a * 2 as twice from (select count(*) as n, avg(x) as a from A where v > 2 neighbours L1(1)) "
     "where n > 1",
-    "rows": "select count(*) as n, var(x) as spread from A neighbours i between -1 and 0, j any",
+    "rows": "select count(*) as n, var(x) as spread from A neighbours i between -1 and 0, j between -20 and 20",
 }
 SIZE = 24
 

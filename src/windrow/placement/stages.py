@@ -70,7 +70,7 @@ def plan_joins(
     """Algorithm 1: the node of each pair, and the loads so far.
 
     Chunks whose home is ``fixed`` have to come there in any case, and can be joined there for nothing. A load that no
-    plan can be below does not count, but where ``ties`` are the paper's own.
+    plan can be below does not count where states are made, unless ``ties`` are the paper's own.
     """
     batch, nodes = to_batch(problem), problem.nodes
     holders, loads = make_lists(chunk_room(problem, 2)), np.zeros(3 * nodes)
@@ -81,8 +81,9 @@ def plan_joins(
     loads[:nodes] = problem.rates.receive * np.bincount(fixed[coming], sizes[coming], nodes)
     sent = coming & (homes != NOWHERE)
     loads[nodes : 2 * nodes] = problem.rates.send * np.bincount(homes[sent], sizes[sent], nodes)
+    # Pairs that share no state gain nothing by filling one node before the next: small plans become 1 % worse by it.
     literal = ties == "first"
-    rule = Rule(few, literal, 0.0 if literal else merging_bound(problem))
+    rule = Rule(few, literal, 0.0 if literal or not len(problem.views) else merging_bound(problem))
     joins: Int32Array = place_joins(batch, order, holders, make_lists(view_room(problem)), loads, rule)
     return joins, loads
 
