@@ -240,13 +240,16 @@ def _line_with_views(watched: Watched) -> Any:
 def test_an_array_that_the_batch_changed_is_still_read_by_views(watched: Watched) -> None:
     """What a batch had touched it dropped without asking for views, and these were left without what they read."""
     array = _line_with_views(watched)
-    with pytest.raises(SchemaError, match="A is read by V"), watched.database.batch() as batch:
-        batch.insert("A", {"i": [3], "v": [3]})
-        batch.drop("A")
-    with pytest.raises(SchemaError, match="V is read by W"), watched.database.batch() as batch:
-        batch.insert("A", {"i": [3], "v": [3]})
-        assert batch.array("W").read()["t"].to_pylist() == [14]
-        batch.drop("V")
+
+    def change_and_drop(name: str) -> None:
+        with watched.database.batch() as batch:
+            batch.insert("A", {"i": [3], "v": [3]})
+            assert batch.array("W").read()["t"].to_pylist() == [14]
+            batch.drop(name)
+
+    for name, reader in (("A", "V"), ("V", "W")):
+        with pytest.raises(SchemaError, match=f"{name} is read by {reader}"):
+            change_and_drop(name)
     assert array.read().num_rows == 2
     with watched.database.batch() as batch:
         batch.insert("A", {"i": [3], "v": [3]})
@@ -279,3 +282,59 @@ def test_a_view_that_a_batch_looked_at_and_dropped(watched: Watched) -> None:
     assert dict(batch.report.views) == {}
     assert sorted(watched.database.catalog.array_names()) == ["A", "V"]
     assert watched.database.array("V").read().to_pylist() == [{"k": 4, "u": 7}]
+
+
+def test_an_old_version_of_a_grand_total_lies_nowhere_either(watched: Watched) -> None:
+    """The cell that it is stored as showed its place where a version was named."""
+    for sparse in (True, False):
+        array = watched.database.create("A", "<v: int64> [i=1:9:4]", sparse=sparse)
+        array.insert({"i": [1, 2], "v": [10, 20]})
+        view = watched.database.create_view("T", "select sum(v) as s from A")
+        array.insert({"i": [3], "v": [5]})
+        reads = (view.at(version=1).read(), watched.database.array("T@1").read(), view.read(), view.sel().read())
+        for found, wanted in zip(reads, (30, 30, 35, 35), strict=True):
+            if sparse:
+                assert found.to_pydict() == {"s": [wanted]}
+            else:
+                assert (found["s"].dims, found["s"].item()) == ((), wanted)
+        shown = view.to_xarray()["s"]
+        assert (shown.dims, shown.item()) == ((), 35)
+        watched.database.drop("A", cascade=True)
+
+
+def test_a_delete_of_no_cell_leaves_views_at_the_version_that_there_is(watched: Watched) -> None:
+    """It makes a version of the array; views held for the one before, which collections gave up."""
+    array = _line_with_views(watched)
+    watched.database.create_view("D", "select max(v) as m from A", deferred=True)
+    array.delete("v = 99")
+    assert array.version == 2
+    for name in ("V", "D"):
+        view = watched.database.view(name)
+        assert (view.bases, view.version, view.stale) == ({"A": 2}, 1, False)
+    watched.database.collect_garbage(keep_versions=1)
+    for name in "VWD":
+        assert watched.database.view(name).check().ok
+    array.insert({"i": [3], "v": [3]})
+    view = watched.database.view("D")
+    watched.database.collect_garbage(keep_versions=1)
+    view.refresh()
+    assert (view.check().ok, view.read()["m"].to_pylist()) == (True, [3])
+
+
+@pytest.mark.parametrize("sparse", [True, False], ids=["sparse", "dense"])
+def test_a_compaction_leaves_no_deferred_view_behind(watched: Watched, sparse: bool) -> None:
+    array = watched.database.create("A", "<v: int64> [i=1:9:4]", sparse=sparse)
+    array.insert({"i": [1, 2], "v": [10, 20]})
+    view = watched.database.create_view("D", "select max(v) as m from A", deferred=True)
+    array.compact()
+    array.compact({"i": 3})
+    watched.database.collect_garbage(keep_versions=1)
+    assert (view.stale, view.version, view.bases) == (False, 1, {"A": array.version})
+    assert view.check().ok
+    with watched.database.batch() as batch:
+        batch.insert("A", {"i": [3], "v": [30]})
+        batch.compact("A")
+    assert view.stale
+    view.refresh()
+    assert view.check().ok
+    assert view.read()["m"].to_numpy() == 30

@@ -180,7 +180,7 @@ class Array(Cells):
             return opened(snapshot, lease)
         check_memory(self._database.engine, self._name, 3 * snapshot.box.size * max(1, snapshot.schema.cell_bytes))
         with lease:
-            return laid_out(now._all().read(), snapshot, now.labels, now._record().metadata)
+            return laid_out(now._all().read_stored(), snapshot, now.labels, now._record().metadata)
 
     def to_spark(self, **selection: object) -> DataFrame:
         """The selected cells as a lazy Spark DataFrame: dimensions and attributes as columns, missing as NULL."""

@@ -90,7 +90,23 @@ class Selected(Query, Cells):
         with query.lease.explaining():
             return self._read(query, attributes)
 
+    def read_stored(self) -> pa.Table:
+        """The cells of a sparse array with all dimensions, also of a view that is one result over all cells."""
+        query = self.bind()
+        with query.lease.explaining():
+            return self._read_cells(query, None)
+
     def _read(self, query: GridQuery | CellsQuery, attributes: Iterable[str] | None) -> xr.Dataset | pa.Table:
+        """As it lies: one result over all cells, which a view stores as a cell, is shown without a dimension."""
+        found: Any = self._read_cells(query, attributes)
+        if not query.bound.scalar:
+            return found  # type: ignore[no-any-return]
+        nowhere = query.bound.schema.dimension_names
+        if query.bound.schema.sparse:
+            return found.drop_columns([name for name in nowhere if name in found.column_names])  # type: ignore[no-any-return]
+        return found.isel(dict.fromkeys(nowhere, 0), drop=True)  # type: ignore[no-any-return]
+
+    def _read_cells(self, query: GridQuery | CellsQuery, attributes: Iterable[str] | None) -> xr.Dataset | pa.Table:
         bound = query.bound
         names = chosen_attributes(bound.schema, attributes)
         if not bound.schema.sparse:

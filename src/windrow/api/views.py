@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -109,9 +108,10 @@ class View(Array):
 
         return check(self._database, self._name)
 
-    def read(self, attributes: Iterable[str] | None = None, /, **selection: object) -> xr.Dataset | pa.Table:
-        """As Array.read; one result over all cells lies nowhere, as that of its query does."""
-        return self._placed(super().read(attributes, **selection))
+    def to_xarray(self) -> xr.Dataset:
+        """As Array.to_xarray; one result over all cells lies nowhere, as that of its query does."""
+        found: xr.Dataset = self._placed(super().to_xarray())
+        return found
 
     def changes(self, before: int, after: int | None = None) -> pa.Table:
         """As Array.changes."""

@@ -100,12 +100,19 @@ class Maintenance:
     def _keep(self, view: KnownView) -> None:
         bases = [name for name in view.held if self.transaction.known(name) is not None]
         changed = [name for name in bases if differ(self._earlier(view, name), self.now(name))]
+        if view.settings.deferred:
+            changed = [name for name in changed if not self._is_stored_anew(name)]
         known = self.transaction.view_changes.get(view.name)
         if known is not None and known.status == FAILED and view.record.status == FRESH:
             # It broke on the batch's way and was taken back; what the batch has done since may have mended that.
             del self.transaction.view_changes[view.name]
             known = None
-        if not changed or (view.record.status if known is None else known.status) != FRESH:
+        if (view.record.status if known is None else known.status) != FRESH:
+            return
+        if not changed:
+            if known is None and any(name in self.transaction.changed for name in bases):
+                # A write that changed no cell makes a version, too: the one before it is not kept for the view.
+                self._note(view, ViewChange(view.name, dict.fromkeys(view.held), FRESH))
             return
         if view.settings.deferred:
             reason = f"{', '.join(changed)} changed, and it is brought up to date by refresh alone"
@@ -137,6 +144,11 @@ class Maintenance:
             self._note(view, ViewChange(view.name, view.held, FAILED, reason, history=(failed,)))
             return
         self._note(view, fresh(view, brought))
+
+    def _is_stored_anew(self, name: str) -> bool:
+        """Whether compaction, which changes no value, is all that was done to an array."""
+        working = self.transaction.known(name)
+        return working is not None and working.operation == "compact"
 
     def _take_back(self, view: KnownView) -> None:
         """Leave a view as it was before the batch: what was done to it so far is not to be relied on."""
