@@ -100,11 +100,11 @@ class Selected(Query, Cells):
         """As it lies: one result over all cells, which a view stores as a cell, is shown without a dimension."""
         found: Any = self._read_cells(query, attributes)
         if not query.bound.scalar:
-            return found  # type: ignore[no-any-return]
+            return found
         nowhere = query.bound.schema.dimension_names
         if query.bound.schema.sparse:
-            return found.drop_columns([name for name in nowhere if name in found.column_names])  # type: ignore[no-any-return]
-        return found.isel(dict.fromkeys(nowhere, 0), drop=True)  # type: ignore[no-any-return]
+            return found.drop_columns([name for name in nowhere if name in found.column_names])
+        return found.isel(dict.fromkeys(nowhere, 0), drop=True)
 
     def _read_cells(self, query: GridQuery | CellsQuery, attributes: Iterable[str] | None) -> xr.Dataset | pa.Table:
         bound = query.bound
