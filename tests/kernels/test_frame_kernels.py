@@ -21,6 +21,7 @@ from windrow.kernels.frames.family import family_of
 from windrow.kernels.frames.paths import best_path, count_moves, order_by
 from windrow.kernels.frames.spans import Spans, spans_of, survey
 from windrow.kernels.frames.survey import survey_one, survey_several
+from windrow.kernels.papers.frame_quantile import select_one
 from windrow.kernels.user.frames import user_frames
 from windrow.kernels.user.windows import StateFunctions
 
@@ -290,3 +291,11 @@ def test_the_compiled_survey_sees_the_same(problem: tuple[np.ndarray[Any, Any], 
     assert tuple(survey_several(spans.begin, spans.end)) == plain
     if spans.whole:
         assert tuple(survey_one(spans.begin[0], spans.end[0], spans.rows)[0]) == plain
+
+
+@given(st.integers(2, 1000).flatmap(lambda size: st.tuples(st.integers(0, size - 2), st.just(size))))
+def test_the_neighbour_of_a_continuous_quantile_is_on_the_smaller_side(problem: tuple[int, int]) -> None:
+    lower, size = problem
+    others = {lower: size - lower - 1, lower + 1: lower + 1}  # behind the lower rank, before the upper one
+    rank = getattr(select_one, "py_func", select_one)(lower, lower + 1, size)
+    assert others[rank] == min(others.values())

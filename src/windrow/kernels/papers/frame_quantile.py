@@ -44,7 +44,7 @@ def _select_frames(
         same = False
         at = k if ranks.each else size
         lower, upper, weight = np.int64(ranks.lower[at]), np.int64(ranks.upper[at]), ranks.weight[at]
-        rank = lower if size - lower <= upper else upper  # which of the two is selected
+        rank = select_one(lower, upper, size)
         if way == REPLACE and k > 0 and _slides(begin, end, k, held, size):
             stays = lower == old_lower and upper == old_upper and weight == old_weight
             same = _replace(values, index, begin[0, k], end[0, k], rank, lower, upper) and stays
@@ -67,6 +67,12 @@ def _select_frames(
             low, high = min(exact[k], other), max(exact[k], other)
             exact[k] = low
             reals[k] = between(np.float64(low), np.float64(high), weight)
+
+
+@inner
+def select_one(lower: int, upper: int, size: int) -> int:
+    """Which of two neighbouring ranks is selected: the one behind or before which fewer values stand."""
+    return lower if size - lower <= upper else upper
 
 
 @inner
