@@ -214,6 +214,11 @@ class Definition:
     def arguments(self) -> int:
         return len(self.takes)
 
+    @property
+    def example_parameter(self) -> str:
+        """What a parameter may be, for hints."""
+        return _EXAMPLES.get(self.parameter or "", "1")
+
     def usage(self) -> str:
         """How it is written: percentile(x, P)."""
         names = ("x", "y")[: self.arguments]
@@ -229,6 +234,7 @@ class Definition:
             raise DataError(f"{self.name} cannot take values of type {found}", hint=f"It takes {_TAKES[accepted]}")
 
 
+_EXAMPLES: Mapping[str, str] = {"P": "70", "q": "0.7"}
 _TAKES: Mapping[str, str] = {
     "number": "numbers and booleans",
     "ranked": "numbers, booleans and datetimes",

@@ -171,7 +171,7 @@ class Measure:
             if known is None or known.parameter is None:
                 usage = f"{call.function}(x)" if known is None else known.usage()
                 raise DataError(f"{call.function} takes one value", got=str(other), hint=f"As in {usage}")
-            hint = f"As in {call.function}(a, {70 if 'percentile' in call.function else 0.7})"
+            hint = f"As in {call.function}(a, {known.example_parameter})"
             raise DataError(f"the parameter of {call.function} is a number", got=str(other), hint=hint)
         value: Any = other.value if isinstance(other, Literal) else None
         return cls(name, call.function, argument, value)

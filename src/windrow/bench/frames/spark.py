@@ -169,7 +169,7 @@ def against_duckdb(bench: FramesBench, runs: Runs, how: str, subject: str = "spa
     yield from found
 
 
-def duckdb_target(aggregate: str, rows: int, how: str, line: Line, detail: str, subject: str) -> Measurement:
+def duckdb_target(aggregate: str, rows: int, how: str, line: Line, detail: str, subject: str = "spark") -> Measurement:
     """How many times faster count distinct is than DuckDB, and what share of DuckDB's time median takes."""
     faster = aggregate == "count_distinct"
     ratio = Ratio("", "DuckDB", "windrow") if faster else Ratio("", "windrow", "DuckDB")

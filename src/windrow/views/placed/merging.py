@@ -195,7 +195,7 @@ class _Home:
         def leave(chosen: Int64Array) -> State:
             return layout.remove(layout.take(known, chosen), layout.take(states, numbers[chosen]))
 
-        state = layout.merge(guard.leave(at, leave), layout.take(came[1], match_cells(at, came[0])))
+        state = layout.merge(guard.follow(at, leave), layout.take(came[1], match_cells(at, came[0])))
         guard.check(at, state)
         return state
 

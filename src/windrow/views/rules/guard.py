@@ -28,13 +28,13 @@ class Guard:
     dimensions: tuple[str, ...]
     layout: Layout
 
-    def leave(self, places: Places, leave: Callable[[Int64Array], State]) -> State:
-        """What ``leave`` makes of all places; it takes the numbers of some of them."""
+    def follow(self, places: Places, change: Callable[[Int64Array], State]) -> State:
+        """What ``change`` makes of all places; it takes the numbers of some of them."""
         every = np.arange(len(places[0]))
         try:
-            return leave(every)
+            return change(every)
         except AbsentError as error:
-            number = _first_failing(every, leave)
+            number = _first_failing(every, change)
             raise self._error(places, number, error.what) from error
 
     def check(self, places: Places, state: State) -> None:
@@ -53,12 +53,12 @@ class Guard:
         )
 
 
-def _first_failing(numbers: Int64Array, leave: Callable[[Int64Array], State]) -> int:
+def _first_failing(numbers: Int64Array, change: Callable[[Int64Array], State]) -> int:
     """A place that fails by itself: each is looked at alone, so that one half or the other fails."""
     while len(numbers) > 1:
         half = numbers[: len(numbers) // 2]
         try:
-            leave(half)
+            change(half)
             numbers = numbers[len(half) :]
         except AbsentError:
             numbers = half

@@ -88,11 +88,15 @@ class Patcher:
             state = self.layout.take(states, at[chosen])
             return touched.left.of(_numbered(touched, rows)).leave_from(self.layout, state, len(rows))
 
-        came = touched.came.of(_numbered(touched, known))
+        def enter(chosen: Int64Array) -> State:
+            came = touched.came.of(_numbered(touched, known[chosen]))
+            return came.come_to(self.layout, states, len(chosen), at[chosen])
+
         if touched.left.count:
-            state = came.come_to(self.layout, guard.leave(places, leave), len(known))
+            came = touched.came.of(_numbered(touched, known))
+            state = came.come_to(self.layout, guard.follow(places, leave), len(known))
         else:
-            state = came.come_to(self.layout, states, len(known), at)
+            state = guard.follow(places, enter)
         guard.check(places, state)
         return state
 
