@@ -162,6 +162,30 @@ def plan_of(frame: Any) -> str:
     return physical_plan(frame)
 
 
+def test_spark_says_how_many_bytes_it_expects(spark_session: Any) -> None:
+    from windrow.dataframes.sessions import spark_plan
+
+    found = spark_plan(spark_session.range(1000).where("id % 7 = 1"))
+    assert found.size is not None
+    assert 7_900 <= found.size <= 8_100  # it says 7.8 KiB
+    assert found.physical.lstrip().startswith("*(1) Filter")
+    assert spark_plan(spark_session.range(10**14)).size >= 8 * 10**14 - 10**12
+
+
+@pytest.mark.parametrize("small", [True, False], ids=["looked at as a whole", "the first rows before all"])
+def test_tables_are_looked_at_whatever_their_size(
+    spark_session: Any, monkeypatch: pytest.MonkeyPatch, small: bool
+) -> None:
+    from windrow.dataframes import routes
+
+    if not small:
+        monkeypatch.setattr(routes, "SMALL_BYTES", -1)
+    for column, said in (("id", "in order already"), ("-id as id", "rows are not in order")):
+        frames = wr.frames(spark_session.range(300).selectExpr(column)).order_by("id").rows(-2, 0)
+        assert said in frames.explain(m=wr.median("id"))
+        assert [row["m"] for row in frames.agg(m=wr.count("id")).orderBy("id").collect()] == [1, 2] + [3] * 298
+
+
 def test_bounds_of_each_row_and_filters(spark_session: Any) -> None:
     from pyspark.sql import functions as sf
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from windrow.dataframes.blocks import FrameStream, gather_batches
 from windrow.dataframes.order import Halo
-from windrow.dataframes.sessions import functions, physical_plan
+from windrow.dataframes.sessions import functions
 from windrow.dataframes.spec import PLACE, FrameTask
 from windrow.dataframes.table_plan import GATHER_ROWS, Route, TablePlan, map_tasks
 from windrow.errors import DataError
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 
-def stays_put(rows: DataFrame) -> bool:
-    """Whether two readings of a DataFrame find the same rows in the same Spark partitions.
+def stays_put(physical: str) -> bool:
+    """Whether two readings of a DataFrame with such a plan find the same rows in the same Spark partitions.
 
     After an exchange Spark chooses partitions as it runs, by the size of what it reads; cached rows stay.
     """
-    return "Exchange" not in re.sub(r"InMemoryRelation.*", "", physical_plan(rows), flags=re.DOTALL)
+    return "Exchange" not in re.sub(r"InMemoryRelation.*", "", physical, flags=re.DOTALL)
 
 
 def place_rows(plan: TablePlan) -> DataFrame:

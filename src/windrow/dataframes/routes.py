@@ -15,7 +15,7 @@ from windrow.dataframes.in_place_route import place_rows, route_in_place, stays_
 from windrow.dataframes.order import Halo, PartitionLook, are_in_order, halos, look, open_looks
 from windrow.dataframes.rows import SortedRows
 from windrow.dataframes.sampled_route import Sampled, prepare_sampled, route_sampled
-from windrow.dataframes.sessions import collect_rows, collect_table, column_named
+from windrow.dataframes.sessions import SparkPlan, collect_rows, collect_table, column_named, spark_plan
 from windrow.dataframes.spec import PLACE, TableAggregate
 from windrow.dataframes.table_plan import HALO_BYTES, Route, TablePlan, row_bytes
 from windrow.kernels.choose import AUTO, Choice, Cost, Strategy, choose
@@ -23,6 +23,7 @@ from windrow.kernels.frames.strategies import CHAINS
 
 PEEK_ROWS = 1000
 """The first rows, which mostly tell at once that rows are in no order."""
+SMALL_BYTES = 16 * 2**20
 SAMPLED, EXACT = "sampled", "exact"
 """Routes that can be asked for by name; the one in place depends on where rows are."""
 _OWN_BYTES = 4 * 8
@@ -39,10 +40,19 @@ class RouteProblem:
         return "these frames"
 
     @cached_property
+    def spark_plan(self) -> SparkPlan:
+        return spark_plan(self.plan.rows)
+
+    @cached_property
     def stays(self) -> bool:
         """Whether rows could stay where they are, if they were in order."""
         # What unbounded frames carry from task to task is worked out along slices.
-        return self.plan.shuffle == AUTO and not self.plan.task.holds_all and stays_put(self.plan.rows)
+        return self.plan.shuffle == AUTO and not self.plan.task.holds_all and stays_put(self.spark_plan.physical)
+
+    @property
+    def is_small(self) -> bool:
+        """Whether a look at all rows costs no more than the job that looks at the first."""
+        return self.spark_plan.size is not None and self.spark_plan.size <= SMALL_BYTES
 
     @cached_property
     def looks(self) -> list[PartitionLook]:
@@ -74,7 +84,7 @@ class RouteProblem:
             return f"shuffle={plan.shuffle!r} moves rows in any case"
         if not self.stays:
             return "Spark may divide the rows otherwise when they are read again"
-        if not self.begins_in_order:
+        if not self.is_small and not self.begins_in_order:
             return "rows are not in order"
         # Spark numbers all partitions of a small local table alike.
         if len({one.place for one in self.looks}) < len(self.looks) or not are_in_order(plan.task, self.looks):

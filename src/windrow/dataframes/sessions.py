@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import io
+import re
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from windrow.errors import Error, ExpressionError, MachineError, UnknownNameError, nearest
 from windrow.execution.spark import explain_failure
@@ -14,6 +15,11 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import Column, DataFrame
     from pyspark.sql.types import DataType, StructType
+
+
+_PHYSICAL = "== Physical Plan =="
+_SIZE = re.compile(r"Statistics\(sizeInBytes=([0-9.E+]+) ([KMGTPE]?)i?B")
+_UNITS = ("", "K", "M", "G", "T", "P", "E")
 
 
 def functions() -> Any:
@@ -102,9 +108,23 @@ def arrow_type(data_type: DataType) -> pa.DataType:
     return to_arrow_type(data_type, timezone="UTC")
 
 
-def physical_plan(frame: DataFrame) -> str:
-    """Spark's plan as text."""
+class SparkPlan(NamedTuple):
+    """Spark's physical plan as text, and how many bytes it expects, if it says so."""
+
+    physical: str
+    size: int | None
+
+
+def spark_plan(frame: DataFrame) -> SparkPlan:
+    """What Spark will do, and its estimate of the result."""
     # The public way to a plan, for plain and remote sessions alike, is to have it printed.
     with contextlib.redirect_stdout(io.StringIO()) as printed:
-        frame.explain(mode="simple")
-    return printed.getvalue()
+        frame.explain(mode="cost")
+    logical, _, physical = printed.getvalue().partition(_PHYSICAL)
+    found = _SIZE.search(logical)
+    return SparkPlan(physical, None if found is None else int(float(found[1]) * 1024 ** _UNITS.index(found[2])))
+
+
+def physical_plan(frame: DataFrame) -> str:
+    """Spark's plan as text."""
+    return spark_plan(frame).physical
