@@ -87,3 +87,56 @@ def test_values_travel_as_rows(
     for name, answers in wanted.items():
         wrong = {r["id"]: (r[name], answers[r["id"]]) for r in got if not twin.same(r[name], answers[r["id"]])}
         assert not wrong, name
+
+
+GROWING = {
+    "total": (wr.sum("v"), "sum(v)", ("rows", None, 0)),
+    "mean": (wr.avg("w"), "avg(w)", ("rows", None, 0)),
+    "least": (wr.min("w").where("v > 5"), "min(w) filter (where v > 5)", ("rows", None, 0)),
+    "spread": (wr.var("w"), "var_samp(w)", ("rows", 0, None)),
+    "most": (wr.max("v"), "max(v)", ("range", None, 0)),
+    "all": (wr.sum("w"), "sum(w)", ("rows", None, None)),
+    "several": (wr.count("w"), "count(w)", ("groups", None, None)),
+}
+BOUNDS = {
+    ("rows", None, 0): "rows between unbounded preceding and current row",
+    ("rows", 0, None): "rows between current row and unbounded following",
+    ("range", None, 0): "range between unbounded preceding and current row",
+    ("rows", None, None): "rows between unbounded preceding and unbounded following",
+    ("groups", None, None): "rows between unbounded preceding and unbounded following",
+}
+NUMBERED = {"n": "row_number", "r": "rank", "d": "dense_rank", "p": "percent_rank", "c": "cume_dist"}
+
+
+@pytest.mark.parametrize(
+    ("key", "said"),
+    [
+        ("id", "in order already"),
+        ("id div 4", "in order already"),
+        ("id div 3", "some reach single rows of neighbours"),
+    ],
+    ids=["no peers", "peers within partitions", "peers in several"],
+)
+def test_rows_in_order_stay_under_unbounded_frames(spark_session: Any, key: str, said: str) -> None:
+    """As Spark has them; partitions have 100 rows, and values are wanting now and then."""
+    df = spark_session.range(0, 500, 1, 5).selectExpr(
+        "id", f"{key} as k", "pmod(id * 7919, 61) as v", "if(id % 7 = 0, null, pmod(id * 104729, 37) / 4.0D) as w"
+    )
+    query = wr.frames(df).order_by("k")
+    asked = {name: one.over(wr.Frame(*frame)) for name, (one, _, frame) in GROWING.items()}
+    if key != "id":  # whose turn it is among peers is nobody's to say
+        asked = {
+            name: one
+            for name, one in asked.items()
+            if GROWING[name][2][0] != "rows" or GROWING[name][2][1:] == (None, None)
+        }
+    ranks = {name: getattr(wr, call)() for name, call in NUMBERED.items() if key == "id" or call != "row_number"}
+    assert said in query.explain(**asked)
+    got = query.agg(**asked, **ranks).orderBy("id").collect()
+    calls = [f"{GROWING[name][1]} over (order by k {BOUNDS[GROWING[name][2]]}) as {name}" for name in asked]
+    calls += [f"{NUMBERED[name]}() over (order by k) as {name}" for name in ranks]
+    wanted = df.selectExpr("id", *calls).orderBy("id").collect()
+    for mine, theirs in zip(got, wanted, strict=True):
+        for name in (*asked, *ranks):
+            near = None if theirs[name] is None else pytest.approx(theirs[name], rel=1e-12)
+            assert mine[name] == near, (mine["id"], name)

@@ -11,7 +11,7 @@ from functools import cached_property, partial
 
 from windrow.dataframes.blocks import BLOCK_ROWS
 from windrow.dataframes.exact_route import route_exact
-from windrow.dataframes.in_place_route import place_rows, route_in_place, stays_put
+from windrow.dataframes.in_place_route import carries_on, place_rows, route_in_place, stays_put
 from windrow.dataframes.order import Halo, PartitionLook, are_in_order, halos, look, open_looks
 from windrow.dataframes.rows import SortedRows
 from windrow.dataframes.sampled_route import Sampled, prepare_sampled, route_sampled
@@ -24,6 +24,8 @@ from windrow.kernels.frames.strategies import CHAINS
 PEEK_ROWS = 1000
 """The first rows, which mostly tell at once that rows are in no order."""
 SMALL_BYTES = 16 * 2**20
+HELD_ROWS = 5_000_000
+"""Rows of a Spark partition that a task may hold until it has seen all of them."""
 SAMPLED, EXACT = "sampled", "exact"
 """Routes that can be asked for by name; the one in place depends on where rows are."""
 _OWN_BYTES = 4 * 8
@@ -46,8 +48,8 @@ class RouteProblem:
     @cached_property
     def stays(self) -> bool:
         """Whether rows could stay where they are, if they were in order."""
-        # What unbounded frames carry from task to task is worked out along slices.
-        return self.plan.shuffle == AUTO and not self.plan.task.holds_all and stays_put(self.spark_plan.physical)
+        can_stay = not self.plan.task.holds_all or carries_on(self.plan.task)
+        return self.plan.shuffle == AUTO and can_stay and stays_put(self.spark_plan.physical)
 
     @property
     def is_small(self) -> bool:
@@ -78,7 +80,7 @@ class RouteProblem:
     def held(self) -> dict[int, Halo] | str:
         """What each Spark partition needs of its neighbours, or why rows cannot stay where they are."""
         plan = self.plan
-        if plan.task.holds_all:
+        if plan.task.holds_all and not carries_on(plan.task):
             return "frames are unbounded"
         if plan.shuffle != AUTO:
             return f"shuffle={plan.shuffle!r} moves rows in any case"
@@ -92,6 +94,10 @@ class RouteProblem:
         found = {} if any(one.too_long for one in self.looks) else halos(plan.task, self.looks)
         if len(found) < len(self.looks) or sum(halo.size for halo in found.values()) > HALO_BYTES:
             return "frames reach too many rows of neighbours"
+        if plan.task.holds_all and any(halo.neighbours for halo in found.values()):
+            return "frames are unbounded, and some reach single rows of neighbours"
+        if plan.task.holds_all and max((halo.rows for halo in found.values()), default=0) > HELD_ROWS:
+            return "frames are unbounded, and partitions have too many rows to be held"
         return found
 
     @cached_property
