@@ -12,6 +12,7 @@ import frame_tables_twin as twin
 import windrow as wr
 from windrow.dataframes import exact_route
 from windrow.dataframes import unbounded_summaries as carrying
+from windrow.dataframes.blocks import BLOCK_ROWS
 
 pytestmark = pytest.mark.spark
 
@@ -140,3 +141,20 @@ def test_rows_in_order_stay_under_unbounded_frames(spark_session: Any, key: str,
         for name in (*asked, *ranks):
             near = None if theirs[name] is None else pytest.approx(theirs[name], rel=1e-12)
             assert mine[name] == near, (mine["id"], name)
+
+
+@pytest.mark.parametrize("key", ["id div 2", "id"], ids=["peers", "no peers"])
+def test_ranks_of_long_partitions_keep_no_more_than_a_block(spark_session: Any, key: str) -> None:
+    """Partitions are longer than what tasks work out at a time, so that only the number of rows before is kept."""
+    rows = 3 * BLOCK_ROWS
+    df = spark_session.range(0, 2 * rows, 1, 2).selectExpr("id", f"{key} as k")
+    query = wr.frames(df).order_by("k")
+    ranks = {"r": wr.rank(), "c": wr.count().over(wr.Frame.range(None, 0))}
+    if key == "id":
+        ranks["n"] = wr.row_number()
+    assert "in order already" in query.explain(**ranks)
+    peers = 2 if key != "id" else 1
+    first = f"{peers} * (id div {peers}) + 1"
+    wanted = {"r": first, "c": f"{first} + {peers - 1}", "n": "id + 1"}
+    wrong = query.agg(**ranks).where(" or ".join(f"{name} is distinct from {wanted[name]}" for name in ranks))
+    assert wrong.count() == 0

@@ -45,6 +45,7 @@ class FrameStream:
     _fresh: list[pa.Table] = field(default_factory=list)  # rows that came since the last block
     _fresh_rows: int = 0
     _home: int = 0  # rows that want results
+    _dropped: int = 0  # rows that were seen and are not held any more
 
     def __post_init__(self) -> None:
         if self.before is not None and self.before.num_rows:
@@ -100,6 +101,7 @@ class FrameStream:
             yield from self._give(rows, stop)
         first = rows.reach(envelopes, min(stop, rows.count - 1))[0]
         self._held, self._done = table.slice(first), stop - first
+        self._dropped += first
 
     def _give(self, rows: SortedRows, stop: int) -> Iterator[pa.RecordBatch]:
         count = stop - self._done
@@ -107,10 +109,22 @@ class FrameStream:
         given = waiting.slice(0, count)
         self._waiting = [waiting.slice(count)]
         self._home -= count
-        results = evaluate_block(self.task, rows, self._done, stop, self.outside)
+        results = evaluate_block(self.task, rows, self._done, stop, self._carried())
         for item, result in zip(self.task.aggregates, results, strict=True):
             given = given.append_column(pa.field(item.output, item.result), result)
         yield from given.to_batches(max_chunksize=self.block_rows)
+
+    def _carried(self) -> Sequence[Outside | None]:
+        """What is known of rows that are not held: of other tasks', and how many of its own there were."""
+        if not self._dropped or self.task.holds_all:
+            return self.outside
+        known = [*self.outside, *(None for _ in self.task.aggregates[len(self.outside) :])]
+        for number in self.task.running_counts:
+            there = known[number] or Outside()
+            rows = self._dropped + (0 if there.before is None else there.before.rows)
+            parts = self.task.aggregates[number].aggregate.parts()
+            known[number] = replace(there, before=Part(rows, dict.fromkeys(parts, rows)))
+        return known
 
 
 def evaluate_block(

@@ -46,7 +46,7 @@ def carries_on(task: FrameTask) -> bool:
 
 def route_in_place(plan: TablePlan, held: dict[int, Halo]) -> Route:
     """No row is moved; ``held`` are the neighbours' rows of each Spark partition."""
-    carried = _summarise_others(plan, held) if plan.task.holds_all else {}
+    carried = _summarise_others(plan, held) if plan.task.is_unbounded else {}
     result = map_tasks(plan, place_rows(plan), partial(run_in_place, plan.task, held, carried))
     return Route(
         rows=sum(halo.rows for halo in held.values()),

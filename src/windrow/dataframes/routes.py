@@ -48,7 +48,7 @@ class RouteProblem:
     @cached_property
     def stays(self) -> bool:
         """Whether rows could stay where they are, if they were in order."""
-        can_stay = not self.plan.task.holds_all or carries_on(self.plan.task)
+        can_stay = not self.plan.task.is_unbounded or carries_on(self.plan.task)
         return self.plan.shuffle == AUTO and can_stay and stays_put(self.spark_plan.physical)
 
     @property
@@ -80,7 +80,7 @@ class RouteProblem:
     def held(self) -> dict[int, Halo] | str:
         """What each Spark partition needs of its neighbours, or why rows cannot stay where they are."""
         plan = self.plan
-        if plan.task.holds_all and not carries_on(plan.task):
+        if plan.task.is_unbounded and not carries_on(plan.task):
             return "frames are unbounded"
         if plan.shuffle != AUTO:
             return f"shuffle={plan.shuffle!r} moves rows in any case"
@@ -94,7 +94,7 @@ class RouteProblem:
         found = {} if any(one.too_long for one in self.looks) else halos(plan.task, self.looks)
         if len(found) < len(self.looks) or sum(halo.size for halo in found.values()) > HALO_BYTES:
             return "frames reach too many rows of neighbours"
-        if plan.task.holds_all and any(halo.neighbours for halo in found.values()):
+        if plan.task.is_unbounded and any(halo.neighbours for halo in found.values()):
             return "frames are unbounded, and some reach single rows of neighbours"
         if plan.task.holds_all and max((halo.rows for halo in found.values()), default=0) > HELD_ROWS:
             return "frames are unbounded, and partitions have too many rows to be held"
@@ -102,7 +102,7 @@ class RouteProblem:
 
     @cached_property
     def rows(self) -> int:
-        if "looks" in self.__dict__ or self.plan.task.holds_all or self.plan.shuffle == EXACT:
+        if "looks" in self.__dict__ or self.plan.task.is_unbounded or self.plan.shuffle == EXACT:
             return sum(one.rows for one in self.looks)
         found = collect_rows(self.plan.rows.selectExpr("count(*)"), "counting the rows")
         return int(found[0][0])
@@ -117,7 +117,7 @@ def _stay(problem: RouteProblem) -> str | None:
 
 
 def _sample(problem: RouteProblem) -> str | None:
-    if problem.plan.task.holds_all:
+    if problem.plan.task.is_unbounded:
         return "frames are unbounded"
     return "rows can stay where they are" if _stay(problem) is None else problem.sampled.obstacle
 

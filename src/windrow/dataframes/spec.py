@@ -110,13 +110,31 @@ class FrameTask:
     frames: tuple[BoundFrame, ...]
     aggregates: tuple[TableAggregate, ...]
     outputs: tuple[str, ...]  # the input's columns, which go through as they are
-    holds_all: bool = False  # whether a task must see all its rows before it can give any
+    is_unbounded: bool = False  # whether some frames are, so that a row may need all rows before or behind it
     loads_all: bool = False  # whether unbounded frames need the rows themselves rather than what is carried of them
     kinds: tuple[tuple[str, pa.DataType], ...] = ()  # the types of the columns that frames look at
 
     @property
     def keys(self) -> tuple[SortKey, ...]:
         return self.partition + self.order
+
+    @property
+    def running_counts(self) -> tuple[int, ...]:
+        """The aggregates that count all rows up to each: a task need keep only the number of rows seen."""
+        found = []
+        for number, item in enumerate(self.aggregates):
+            frame = self.frames[item.frame]
+            counts_rows = item.aggregate.attribute is None and item.keep is None
+            if counts_rows and frame.start.is_unbounded and not frame.end.is_unbounded:
+                found.append(number)
+        return () if self.partition else tuple(found)
+
+    @property
+    def holds_all(self) -> bool:
+        """Whether a task must see all its rows before it can give any."""
+        counted = self.running_counts
+        others = [item for number, item in enumerate(self.aggregates) if number not in counted]
+        return self.is_unbounded and not (counted and all(is_bounded(self.frames[item.frame]) for item in others))
 
     @property
     def envelopes(self) -> tuple[BoundFrame, ...]:
