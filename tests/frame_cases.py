@@ -51,7 +51,9 @@ class Case:
         keys = tuple(SortKey(key.column, key.descending, key.nulls_first) for key in self.order)
         partition = tuple(SortKey(name) for name in self.by)
         task = FrameTask(partition, keys, (frame,), (item,), ("id",), kinds=tuple(KINDS.items()))
-        return replace(task, loads_all=not can_carry(item, frame), holds_all=not is_bounded(frame))
+        unbounded = not is_bounded(frame)
+        holds_all = unbounded and not task.only_counts
+        return replace(task, loads_all=not can_carry(item, frame), is_unbounded=unbounded, holds_all=holds_all)
 
     def answers(self, tie: str | None) -> dict[int, Any]:
         frame = (self.unit, self.start, self.end, self.exclude)

@@ -59,7 +59,7 @@ def test_rows_in_order_stay_where_they_are(case: Case, sizes: list[int], batch_r
     looks = [one for one in open_looks([(row["seen"],) for rows in seen for row in rows]) if one.rows]
     assert are_in_order(task, looks)
     held = halos(task, looks)
-    found = [batch for part in batches for batch in run_in_place(task, held, iter(part))]
+    found = [batch for part in batches for batch in run_in_place(task, held, {}, iter(part))]
     check(case, found, "id")
 
 
@@ -254,6 +254,24 @@ def test_blocks_of_any_size_give_the_same(case: Case, block_rows: int, batch_row
     stream = FrameStream(replace(case.task, loads_all=True, holds_all=False), block_rows=block_rows)
     whole = table(rows)
     found = []
+    for begin in range(0, len(rows), batch_rows):
+        found += list(stream.add(whole.slice(begin, batch_rows)))
+    found += list(stream.finish())
+    check(case, found, "id")
+
+
+@settings(max_examples=60)
+@given(cases(tied=False), st.one_of(st.just(0), st.integers(-6, 6)), st.integers(1, 9), st.integers(1, 9))
+def test_running_counts_hold_no_rows(case: Case, end: int, block_rows: int, batch_rows: int) -> None:
+    """Rows that no other row needs are let go of and counted, whatever is excluded."""
+    end = end if case.unit != "range" or case.order else 0
+    case = replace(case, by=(), start=None, end=end, wanted=("count", None, None), keep=None)
+    rows = case.sorted(None)
+    for number, row in enumerate(rows):
+        row["id"] = number
+    assert case.task.only_counts
+    assert not case.task.holds_all
+    stream, whole, found = FrameStream(case.task, block_rows=block_rows), table(rows), []
     for begin in range(0, len(rows), batch_rows):
         found += list(stream.add(whole.slice(begin, batch_rows)))
     found += list(stream.finish())

@@ -112,7 +112,8 @@ def bind(query: TableFrames, aggregates: dict[str, Any]) -> TablePlan:
         partition, order, tuple(_set_reach(frame, reach) for frame in frames), tuple(bound), tuple(query.df.columns)
     )
     carries = all(can_carry(item, frames[item.frame]) for item in bound)
-    task = replace(task, is_unbounded=not all(map(is_bounded, frames)), loads_all=not carries)
+    unbounded = not all(map(is_bounded, frames))
+    task = replace(task, is_unbounded=unbounded, holds_all=unbounded and not task.only_counts, loads_all=not carries)
     fractions = [item.fraction for item in bound if item.fraction is not None]
     looked = dict.fromkeys([*(n for n in task.needed if n in kinds), *bounds, *fractions])
     task = replace(task, kinds=tuple((name, arrow_type(kinds[name])) for name in looked))

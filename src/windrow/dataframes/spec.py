@@ -111,6 +111,7 @@ class FrameTask:
     aggregates: tuple[TableAggregate, ...]
     outputs: tuple[str, ...]  # the input's columns, which go through as they are
     is_unbounded: bool = False  # whether some frames are, so that a row may need all rows before or behind it
+    holds_all: bool = False  # whether a task must see all its rows before it can give any
     loads_all: bool = False  # whether unbounded frames need the rows themselves rather than what is carried of them
     kinds: tuple[tuple[str, pa.DataType], ...] = ()  # the types of the columns that frames look at
 
@@ -130,11 +131,11 @@ class FrameTask:
         return () if self.partition else tuple(found)
 
     @property
-    def holds_all(self) -> bool:
-        """Whether a task must see all its rows before it can give any."""
+    def only_counts(self) -> bool:
+        """Whether no unbounded frame needs more of the rows before than their number."""
         counted = self.running_counts
         others = [item for number, item in enumerate(self.aggregates) if number not in counted]
-        return self.is_unbounded and not (counted and all(is_bounded(self.frames[item.frame]) for item in others))
+        return bool(counted) and all(is_bounded(self.frames[item.frame]) for item in others)
 
     @property
     def envelopes(self) -> tuple[BoundFrame, ...]:
