@@ -246,4 +246,7 @@ def must_be_strict(step: Step) -> bool | None:
 def _is_everything(shape: Shape) -> bool:
     """Whether all cells of a plane are near all others."""
     free = {term.name for term in shape.terms if isinstance(term, Between) and term.first is None}
+    for term in shape.terms:
+        if isinstance(term, Norm) and term.kind == "Hamming" and term.radius >= len(term.on):
+            free |= set(term.on)  # so many coordinates may differ as there are
     return len(free) == 2
