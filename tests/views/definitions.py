@@ -243,10 +243,14 @@ def must_be_strict(step: Step) -> bool | None:
     return True
 
 
+PLANE = ("i", "j")
+
+
 def _is_everything(shape: Shape) -> bool:
     """Whether all cells of a plane are near all others."""
     free = {term.name for term in shape.terms if isinstance(term, Between) and term.first is None}
     for term in shape.terms:
-        if isinstance(term, Norm) and term.kind == "Hamming" and term.radius >= len(term.on):
-            free |= set(term.on)  # so many coordinates may differ as there are
+        on = getattr(term, "on", None) or PLANE
+        if isinstance(term, Norm) and term.kind == "Hamming" and term.radius >= len(on):
+            free |= set(on)  # so many coordinates may differ as there are
     return len(free) == 2
