@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import tempfile
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -72,3 +73,10 @@ def test_chunks_are_as_zarr_writes_them(problem: Any) -> None:
             ours, zarrs = map(_chunks_of, arrays)
             assert ours == zarrs
             assert np.array_equal(arrays[0].chunks().bytes, arrays[1].chunks().bytes)
+
+
+def test_times_that_are_all_missing_need_no_unit(tmp_path: Path) -> None:
+    with wr.connect(tmp_path / "w", engine="local", progress=False) as database:
+        array = database.create("A", "<d: datetime null> [i=1:3]")
+        array.write({"d": np.full(3, np.datetime64("NaT"))})
+        assert np.isnat(array.read()["d"].values).all()

@@ -24,6 +24,8 @@ def conform(values: Values, attribute: Attribute, valid: Valid | None = None) ->
     plain = np.ma.getdata(values) if isinstance(values, np.ma.MaskedArray) else values
     if plain.dtype.kind == "O":
         plain, present = _from_objects(plain, present, attribute)
+    if plain.dtype == np.dtype("M8"):  # NaT alone has no unit, and nothing can be cast to that
+        plain = plain.astype("M8[us]")
     if present is not None and present.all():
         present = None
     if present is not None and not attribute.can_be_missing:
