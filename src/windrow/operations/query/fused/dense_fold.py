@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,6 +29,8 @@ Array = npt.NDArray[Any]
 _NOTHING = np.zeros(1, np.int64)
 TASKS = 64
 """How many tasks runs are shared out to where tasks are sent away."""
+FINISHED_AT_ONCE = 2**16
+"""Groups whose aggregates are worked out together."""
 
 
 @dataclass(frozen=True)
@@ -190,11 +192,38 @@ def finish(work: DenseFold, states: Sequence[State], frame: Frame) -> Finished:
     if None in known and not chosen:
         known[None].arrays["counts"] = _cells_of(work.groups, frame)
 
+    counted = known[None].arrays["counts"] if chosen and None in known else None
+    return Finished(_finish_all(work, types, states), counted)
+
+
+def _finish_all(work: DenseFold, types: Mapping[str, DataType], states: Sequence[State]) -> list[Result]:
+    """Every aggregate, some groups after others: what is worked out on the way stays in the processor's cache."""
+    groups = states[0].groups
+    whole: list[Array] = []
+    missing: list[Array | None] = [None] * len(work.aggregates)
+    for start in range(0, max(groups, 1), FINISHED_AT_ONCE):
+        some = slice(start, start + FINISHED_AT_ONCE)
+        found = _finish_some(work, types, [state.at(some) for state in states])
+        if groups <= FINISHED_AT_ONCE:
+            return found
+        whole = whole or [np.empty(groups, result.values.dtype) for result in found]
+        for number, result in enumerate(found):
+            whole[number][some] = result.values
+            if result.missing is not None:
+                lacking = missing[number]
+                if lacking is None:
+                    lacking = missing[number] = np.zeros(groups, bool)
+                lacking[some] = result.missing
+    return [Result(*both) for both in zip(whole, missing, strict=True)]
+
+
+def _finish_some(work: DenseFold, types: Mapping[str, DataType], states: Sequence[State]) -> list[Result]:
+    known = {state.kept.argument: state for state in states}
+
     def outcome(argument: str | None, operation: str) -> Outcome:
         return known[argument].outcome(operation)
 
-    results = [finish_fold(aggregate, outcome, types) for _, aggregate in work.aggregates]
-    return Finished(results, known[None].arrays["counts"] if chosen and None in known else None)
+    return [finish_fold(aggregate, outcome, types) for _, aggregate in work.aggregates]
 
 
 def _cells_of(groups: GridGroups, frame: Frame) -> Array:

@@ -22,7 +22,7 @@ Array = npt.NDArray[Any]
 
 
 class FoldResults:
-    """Results of groups; ``chosen`` says that only groups with cells that a condition meets occur."""
+    """Results of groups, all of which are put sometime; ``chosen``: only those with cells that a condition meets occur."""
 
     def __init__(self, groups: GridGroups, aggregates: NamedAggregates, chosen: bool) -> None:
         self.groups = groups
@@ -42,7 +42,7 @@ class FoldResults:
                 continue
             held = self._values[number]
             if held is None:
-                held = self._values[number] = np.zeros(self.groups.shape, result.values.dtype)
+                held = self._values[number] = np.empty(self.groups.shape, result.values.dtype)
             held[where] = result.values.reshape(shape)
             if result.missing is not None:
                 lacking = self._missing[number]
