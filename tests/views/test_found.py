@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import windrow as wr
@@ -297,9 +298,23 @@ def test_an_old_version_of_a_grand_total_lies_nowhere_either(watched: Watched) -
                 assert found.to_pydict() == {"s": [wanted]}
             else:
                 assert (found["s"].dims, found["s"].item()) == ((), wanted)
-        shown = view.to_xarray()["s"]
-        assert (shown.dims, shown.item()) == ((), 35)
+        for shown, wanted in ((view.to_xarray()["s"], 35), (view.at(version=1).to_xarray()["s"], 30)):
+            assert (shown.dims, shown.item()) == ((), wanted)
+        assert view.at(version=2).changes(1).column_names == ["change", "s"]
         watched.database.drop("A", cascade=True)
+
+
+def test_a_grand_total_lies_nowhere_where_it_is_streamed_or_exported(watched: Watched, tmp_path: Path) -> None:
+    """The cell that it is stored as showed its place there."""
+    array = watched.database.create("A", "<v: int64> [i=1:9:4]", sparse=True)
+    array.insert({"i": [1, 2], "v": [10, 20]})
+    view = watched.view("T", "select sum(v) as s from A")
+    assert [table.to_pydict() for table in view.batches()] == [{"s": [30]}]
+    watched.database.export_file("T", tmp_path / "total.csv")
+    assert (tmp_path / "total.csv").read_text().split() == ['"s"', "30"]
+    array.insert({"i": [3], "v": [5]})
+    watched.database.export_file("T@1", tmp_path / "total.parquet")
+    assert pq.read_table(tmp_path / "total.parquet").to_pydict() == {"s": [30]}
 
 
 def test_a_delete_of_no_cell_leaves_views_at_the_version_that_there_is(watched: Watched) -> None:

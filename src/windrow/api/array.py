@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from windrow.api.cells import Cells
-from windrow.api.selected import Selected, all_of, check_memory
+from windrow.api.selected import Selected, all_of, as_it_lies, check_memory
 from windrow.errors import DataError, Error, UnknownNameError
 from windrow.model.box import Box
 from windrow.model.coordinates import coordinates_of
@@ -175,12 +175,13 @@ class Array(Cells):
         from windrow.api.labelled import laid_out, opened
 
         now, lease = self._held()
-        snapshot = now._snapshot()
+        snapshot, bound = now._snapshot(), now._all().bind().bound
         if isinstance(snapshot, DenseSnapshot):
-            return opened(snapshot, lease)
+            return as_it_lies(bound, opened(snapshot, lease))  # type: ignore[no-any-return]
         check_memory(self._database.engine, self._name, 3 * snapshot.box.size * max(1, snapshot.schema.cell_bytes))
         with lease:
-            return laid_out(now._all().read_stored(), snapshot, now.labels, now._record().metadata)
+            found = laid_out(now._all().read_stored(), snapshot, now.labels, now._record().metadata)
+        return as_it_lies(bound, found)  # type: ignore[no-any-return]
 
     def to_spark(self, **selection: object) -> DataFrame:
         """The selected cells as a lazy Spark DataFrame: dimensions and attributes as columns, missing as NULL."""

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from windrow.api.selected import as_it_lies
 from windrow.errors import DataError, SchemaError
 from windrow.operations.query.cellwise import GridCells
 from windrow.operations.query.scans import StoredGrid
@@ -26,6 +27,11 @@ if TYPE_CHECKING:
 
 def changes(database: Database, name: str, before: int, after: int) -> pa.Table:
     """What left between two versions, with its old values, and what came, with its new ones."""
+    return as_it_lies(*stored_changes(database, name, before, after))
+
+
+def stored_changes(database: Database, name: str, before: int, after: int) -> tuple[BoundNamed, pa.Table]:
+    """The same with all dimensions, also of a view that is one result over all cells, and the later version."""
     for number in (before, after):
         if not isinstance(number, int) or isinstance(number, bool):
             raise DataError("a version is a number", got=repr(number), hint="As in changes(3, 5)")
@@ -38,8 +44,9 @@ def changes(database: Database, name: str, before: int, after: int) -> pa.Table:
             raise SchemaError(f"versions {before} and {after} of {name} differ in dimensions", got=got)
         below = [one for _, found in versions for one in versions_below(database.warehouse, record, found.number)]
     with database.warehouse.hold([*versions, *below]):
-        found = _cell_change(database, *(_shown(database, record, version) for _, version in versions))
-    return tell_apart(found.schema, found.left, found.came)
+        shown = [_shown(database, record, version) for _, version in versions]
+        found = _cell_change(database, *shown)
+    return shown[-1], tell_apart(found.schema, found.left, found.came)
 
 
 def _cell_change(database: Database, old: BoundNamed, new: BoundNamed) -> CellChange:

@@ -231,9 +231,9 @@ class Query:
         return scans[scan]
 
     def _changed(self, step: Changes) -> pa.Table:
-        from windrow.api.array import Array
+        from windrow.api.changes import stored_changes
 
-        return Array(self.database, step.array).changes(step.before, step.after)
+        return stored_changes(self.database, step.array, step.before, step.after)[1]
 
     def _values(self, step: Bound, name: str, found: Versions) -> pa.Array:
         """The values of an attribute that cells are grouped by, which say what the dimensions of the result are."""

@@ -97,14 +97,8 @@ class Selected(Query, Cells):
             return self._read_cells(query, None)
 
     def _read(self, query: GridQuery | CellsQuery, attributes: Iterable[str] | None) -> xr.Dataset | pa.Table:
-        """As it lies: one result over all cells, which a view stores as a cell, is shown without a dimension."""
-        found: Any = self._read_cells(query, attributes)
-        if not query.bound.scalar:
-            return found
-        nowhere = query.bound.schema.dimension_names
-        if query.bound.schema.sparse:
-            return found.drop_columns([name for name in nowhere if name in found.column_names])
-        return found.isel(dict.fromkeys(nowhere, 0), drop=True)
+        found: xr.Dataset | pa.Table = as_it_lies(query.bound, self._read_cells(query, attributes))
+        return found
 
     def _read_cells(self, query: GridQuery | CellsQuery, attributes: Iterable[str] | None) -> xr.Dataset | pa.Table:
         bound = query.bound
@@ -192,13 +186,22 @@ def all_of(database: Database, plan: Plan, pinned: Pinned, batch: Batch | None =
     return Selected(database, plan, pinned, batch)
 
 
+def as_it_lies(bound: Bound, found: Any) -> Any:
+    """What was read; one result over all cells, which a view stores as a cell, is shown without a dimension."""
+    if not bound.scalar:
+        return found
+    nowhere = bound.schema.dimension_names
+    if hasattr(found, "column_names"):
+        return found.drop_columns([name for name in nowhere if name in found.column_names])
+    return found.isel({name: 0 for name in nowhere if name in found.dims}, drop=True)
+
+
 def _stream(query: CellsQuery, names: Sequence[str]) -> Iterator[pa.Table]:
     bound = query.bound
     scan = _scanned(bound)
-    if scan is not None:
-        yield from scan.snapshot.batches(None if scan is bound else bound.box, names)
-    else:
-        yield from (table.select([*bound.schema.dimension_names, *names]) for table in query.stream())
+    tables = scan.snapshot.batches(None if scan is bound else bound.box, names) if scan is not None else query.stream()
+    for table in tables:
+        yield table.select([*bound.dimension_names, *names])
 
 
 def _scanned(bound: Bound) -> BoundScan | None:

@@ -24,7 +24,7 @@ from windrow.model.schema import Attribute, Dimension, Schema
 from windrow.model.source import Blocks, GridSource
 from windrow.operations.dense.placed import arranged
 from windrow.operations.query.run import source_of
-from windrow.plan.bound import BoundScan, LabelItems
+from windrow.plan.bound import Bound, BoundScan, LabelItems
 from windrow.plan.steps import ended
 from windrow.storage.cells import cell_fields
 
@@ -252,7 +252,7 @@ def export_selected(
     bound = query.bound
     names = chosen_attributes(bound.schema, attributes)
     if bound.schema.sparse:
-        _export_cells(selected, found, path, overwrite, names)
+        _export_cells(selected, bound, found, path, overwrite, names)
         return
     if found.write_grid is None:
         raise FileFormatError(f"files of the format {found.name} cannot be written", got=str(path))
@@ -265,13 +265,19 @@ def export_selected(
 
 
 def _export_cells(
-    selected: Selected, found: FileFormat, path: str | os.PathLike[str], overwrite: bool, names: Sequence[str]
+    selected: Selected,
+    bound: Bound,
+    found: FileFormat,
+    path: str | os.PathLike[str],
+    overwrite: bool,
+    names: Sequence[str],
 ) -> None:
     if found.write_table is None:
         raise FileFormatError(
             f"a sparse array cannot be written as {found.name}", got=str(path), hint="Use .parquet or .csv"
         )
-    fields = cell_fields(selected.schema.select(names))
+    whole = cell_fields(bound.schema)
+    fields = pa.schema([whole.field(name) for name in (*bound.dimension_names, *names)])
 
     def batches() -> Iterator[pa.RecordBatch]:
         for table in selected.batches(names):

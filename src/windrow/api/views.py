@@ -28,8 +28,6 @@ from windrow.views.reduced.states import keep_states
 from windrow.views.rules.choose import state_store
 
 if TYPE_CHECKING:
-    import xarray as xr
-
     from windrow.api.batch import Batch
     from windrow.api.database import Database
     from windrow.api.query import Query
@@ -107,25 +105,6 @@ class View(Array):
         from windrow.api.refreshing import check
 
         return check(self._database, self._name)
-
-    def to_xarray(self) -> xr.Dataset:
-        """As Array.to_xarray; one result over all cells lies nowhere, as that of its query does."""
-        found: xr.Dataset = self._placed(super().to_xarray())
-        return found
-
-    def changes(self, before: int, after: int | None = None) -> pa.Table:
-        """As Array.changes."""
-        found: pa.Table = self._placed(super().changes(before, after))
-        return found
-
-    def _placed(self, found: Any) -> Any:
-        """What was read, as it lies: without a dimension if it is one result over all cells."""
-        if not self._known_view().scalar:
-            return found
-        name = self.schema.dimension_names[0]
-        if name not in (found.column_names if isinstance(found, pa.Table) else found.dims):
-            return found
-        return found.drop_columns([name]) if isinstance(found, pa.Table) else found.isel({name: 0}, drop=True)
 
     def _attempt(self, read: Any) -> Any:
         warn_of_stale(self._database.warehouse, Scan(self._name))

@@ -22,7 +22,7 @@ Array = npt.NDArray[Any]
 
 
 class FoldResults:
-    """Results of groups, all of which are put sometime; ``chosen``: only those with cells that a condition meets occur."""
+    """Results of groups, all of which are put; ``chosen``: only those with cells that a condition meets occur."""
 
     def __init__(self, groups: GridGroups, aggregates: NamedAggregates, chosen: bool) -> None:
         self.groups = groups
