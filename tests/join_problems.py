@@ -592,6 +592,8 @@ def _plain(value: Any) -> Any:
 
 
 ROUNDED = {"sum", "avg", "var", "std", "var_pop", "std_pop", "quantile_cont", "median", "wavg", "covar", "covar_pop"}
+RATIOS = {"skew", "kurtosis", "corr"}
+"""Of rounded sums: rounded, too, by more than others."""
 
 
 def same(found: Any, wanted: Any, measure: Measure, values: Sequence[tuple[Any, ...]], where: Any) -> None:
@@ -607,7 +609,7 @@ def same(found: Any, wanted: Any, measure: Measure, values: Sequence[tuple[Any, 
         lengths = [abs(float(part)) for value in values for part in value if isinstance(part, (int, float))]
         largest = max([length for length in lengths if math.isfinite(length)], default=0.0)
         slack = {"sum": 1e-12 * len(values) * largest, "avg": 1e-12 * largest, "wavg": 1e-11 * largest}
-        if kind in ("skew", "kurtosis", "corr"):
+        if kind in RATIOS:
             assert math.isclose(found, wanted, rel_tol=1e-6, abs_tol=1e-6), said
             return
         if kind in ROUNDED:

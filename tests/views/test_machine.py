@@ -25,7 +25,7 @@ from hypothesis.stateful import (
 
 import windrow as wr
 from join_oracle import Held
-from join_problems import ROUNDED
+from join_problems import RATIOS, ROUNDED
 from windrow.views import cost
 
 from .changes import CHANGES, ON_SPARK, Change, Changes, seeds
@@ -235,7 +235,7 @@ class Machine(Changes, RuleBasedStateMachine):
 
     def check_version(self, view: Any, kept: Kept, now: Answer) -> None:
         """What changes nothing makes no version; of what is rounded only the oracle's numbers are the same."""
-        rounded = any(measure.aggregate in ROUNDED for measure in now.measures.values())
+        rounded = any(measure.aggregate in ROUNDED | RATIOS for measure in now.measures.values())
         version = view.version
         # An array that grew makes a version of views that grow with it, even if no cell came to them.
         if kept.version >= 0 and not rounded and kept.before == now.held:
