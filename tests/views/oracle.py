@@ -225,7 +225,9 @@ class Windowed:
 
     @property
     def is_regrid(self) -> bool:
-        return not self.wraps and all(self.extents[n] == (0, self.steps.get(n, 1) - 1) for n in self.extents)
+        """Whether its text says so; a window that moves by its own size may ask for more than a regrid can."""
+        plain = not self.wraps and self.boundary == "clip" and not self.min_count
+        return plain and all(self.extents[n] == (0, self.steps.get(n, 1) - 1) for n in self.extents)
 
     def text(self) -> str:
         items = ", ".join(one.text("", "") for one in self.taken)
