@@ -96,7 +96,11 @@ def tolerance(name: str, rows: list[Any]) -> float:
         return 2e-12 * float(sum(xs) / (len(xs) if name == "avg" else 1))
     if name == "wavg":
         weights = abs(sum(y for _, y in there))
-        return 2e-12 * float(sum(abs(x * y) for x, y in there) / weights) if weights else 0.0
+        if not weights:
+            return 0.0
+        # Weights of both signs that nearly cancel are a sum too, and are rounded as one.
+        spread = 1 + sum(abs(y) for _, y in there) / weights
+        return 2e-12 * float(spread * sum(abs(x * y) for x, y in there) / weights)
     if name in ("skew", "kurtosis", "corr"):
         return 2e-7
     if name.startswith("covar"):

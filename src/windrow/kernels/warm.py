@@ -333,7 +333,7 @@ def _states() -> Iterator[Job]:
             values = np.arange(SIDE).astype(dtype)
             for find in (find_smallest, find_largest):
                 find(values, there, starts, stops, whole(), whole())
-            brackets = Brackets(np.zeros((len(ends) - 1, 16), dtype), whole(), whole(), whole())
+            brackets = Brackets(np.zeros((16, len(ends) - 1), dtype), whole(), whole(), whole())
             moving = Moving(values, ends[:-1].copy(), ends[1:].copy())
             enter_values(brackets, moving, 0.5)
             leave_values(brackets, moving)

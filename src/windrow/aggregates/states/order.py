@@ -102,9 +102,9 @@ class BracketRule(StateRule):
         there = counts > 0
         recompute = there & ((lower < below) | (upper >= below + inside))
         known = there & ~recompute
-        held = np.stack([state[name] for name in HELD], axis=1)
+        held = _held(state)
         groups = np.arange(len(counts))
-        low, high = (held[groups, np.where(known, rank - below, 0)] for rank in (lower, upper))
+        low, high = (held[np.where(known, rank - below, 0), groups] for rank in (lower, upper))
         values = _between(low, high, weight) if self.ranks.interpolates else low
         return Finished(values, ~there, recompute)
 
@@ -145,6 +145,12 @@ class _Coding:
             return np.searchsorted(self.words, values).astype(np.int64)
         return writable(prepared(values, None)[0])
 
+    def kept(self, held: Array, shared: bool) -> Array:
+        """The same of values that a state holds, which are ordinary ones; to be changed."""
+        if self.kind == np.float64:
+            return held.copy() if shared else held
+        return np.array(self.numbers(held.reshape(-1))).reshape(held.shape)
+
     def values(self, numbers: Array) -> Array:
         if self.words is not None:
             words: Array = self.words[np.clip(numbers, 0, len(self.words) - 1)]
@@ -152,11 +158,11 @@ class _Coding:
         return numbers.view(self.kind) if self.kind.kind == "M" else numbers.astype(self.kind, copy=False)
 
     def state(self, brackets: Brackets) -> State:
-        held = {}
-        for number, name in enumerate(HELD):
-            values = self.values(np.ascontiguousarray(brackets.held[:, number]))
-            held[name] = blanked(values, brackets.inside <= number)
-        return {COUNT: brackets.counts, "below": brackets.below, "inside": brackets.inside, **held}
+        held = self.values(brackets.held.reshape(-1)).reshape(brackets.held.shape)
+        return {
+            COUNT: brackets.counts, "below": brackets.below, "inside": brackets.inside,
+            **dict(zip(HELD, held, strict=True)),
+        }  # fmt: skip
 
 
 def _coding(*values: Array) -> _Coding:
@@ -166,31 +172,43 @@ def _coding(*values: Array) -> _Coding:
     return _Coding(kind, np.unique(np.concatenate([*values, np.zeros(1, kind)])))
 
 
-def _stack_held(state: State) -> Array:
-    return np.stack([state[name] for name in HELD], axis=1)
+def _held(state: State) -> Array:
+    """A row for each place of the brackets; what a step before made is taken as it is, and not to be changed."""
+    columns = [state[name] for name in HELD]
+    whole = columns[0].base
+    if whole is not None and whole.shape == (WIDTH, len(columns[0])) and whole.dtype == columns[0].dtype:
+        begins = [column.__array_interface__["data"][0] for column in columns]
+        rows = [row.__array_interface__["data"][0] for row in whole]
+        if begins == rows and all(column.flags.c_contiguous for column in columns):
+            return whole
+    return np.stack(columns)
 
 
 def _brackets(coding: _Coding, state: State, held: Array) -> Brackets:
-    numbers = np.array(coding.numbers(held.reshape(-1))).reshape(-1, WIDTH)
+    """Brackets that may be changed."""
+    numbers = coding.kept(held, any(np.may_share_memory(held, state[name]) for name in (HELD[0], HELD[-1])))
     return Brackets(numbers, *(np.array(state[name], np.int64) for name in ("below", "inside", COUNT)))
 
 
 def _prepare(state: State, rows: Rows) -> tuple[_Coding, Brackets, Moving]:
-    there = np.flatnonzero(rows.there())
-    values = np.asarray(rows.arguments[0]).reshape(-1)[there]
-    held = _stack_held(state)
+    present = rows.there()
+    values, bounds = np.asarray(rows.arguments[0]).reshape(-1), rows.starts
+    if not present.all():
+        there = np.flatnonzero(present)
+        values, bounds = values[there], np.searchsorted(there, bounds)
+    held = _held(state)
     coding = _coding(values, held.reshape(-1))
-    bounds = np.searchsorted(there, rows.starts)
     moving = Moving(coding.numbers(values), bounds[:-1].copy(), bounds[1:].copy())
     return coding, _brackets(coding, state, held), moving
 
 
 def _of_states(one: State, other: State) -> tuple[_Coding, Brackets, Moving, Mask]:
     """The values of other groups as what moves; and which groups are known well enough for that."""
-    mine, theirs = _stack_held(one), _stack_held(other)
+    mine, theirs = _held(one), _held(other)
     coding = _coding(mine.reshape(-1), theirs.reshape(-1))
     whole = other["inside"] == other[COUNT]
     starts = np.arange(len(whole)) * WIDTH
-    moving = Moving(coding.numbers(theirs.reshape(-1)), starts, starts + np.where(whole, other["inside"], 0))
+    each = np.ascontiguousarray(coding.numbers(theirs.reshape(-1)).reshape(theirs.shape).T).reshape(-1)
+    moving = Moving(each, starts, starts + np.where(whole, other["inside"], 0))
     known = whole & ((one["inside"] > 0) | (one[COUNT] == 0))
     return coding, _brackets(coding, one, mine), moving, known
