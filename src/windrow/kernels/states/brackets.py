@@ -1,8 +1,8 @@
 """Brackets: some neighbouring order statistics of each group, and how many values lie below them.
 
-``held[:inside[group], group]`` are the values of the ranks ``below[group]`` and following, in order; zeros follow. Values
-that come or go on either side move the bracket's ranks; those within it move its values. A group whose bracket has run
-out of values, while others are still there, is not known any more.
+``held[:inside[group], group]`` are the values of the ranks ``below[group]`` and following, in order; zeros follow.
+Values that come or go on either side move the bracket's ranks; those within it move its values. A group whose bracket
+has run out of values, while others are still there, is not known any more.
 """
 
 from __future__ import annotations
