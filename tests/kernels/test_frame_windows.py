@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from windrow.kernels.contract.outcomes import NO_VALUES
 from windrow.kernels.contract.ranks import DISC, cont_ranks
 from windrow.kernels.frames import spans as frame_spans
 from windrow.kernels.frames import tiny as frame_tiny
@@ -57,6 +58,7 @@ def test_many_frames_are_the_same_frames(given_bounds: tuple[Any, Any, int]) -> 
         if family is not None:
             np.testing.assert_array_equal(family.results(family.windows.begin[0])[filled], plain.begin[0, filled])
             np.testing.assert_array_equal(family.results(family.windows.end[0])[filled], plain.end[0, filled])
+            assert not len(family.results(NO_VALUES))
 
 
 @settings(max_examples=25)

@@ -27,7 +27,9 @@ class Family:
         self.windows, self.starts, self.lowest = windows, starts, lowest
 
     def results(self, found: Array) -> Array:
-        """The frames' results from those of the windows."""
+        """The frames' results from those of the windows, or nothing from nothing."""
+        if not len(found):
+            return found
         out = np.empty(len(self.starts), found.dtype)
         _take_results(found, self.starts, self.lowest, out)
         return out

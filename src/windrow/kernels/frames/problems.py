@@ -95,7 +95,7 @@ class FrameProblem:
     @cached_property
     def total(self) -> int:
         """About how many rows all frames have together."""
-        if self.spans.offsets is not None:
+        if self.spans.offsets is not None or self.spans.starts is not None:
             return self.spans.count * self.spans.most
         return int(self.spans.sizes.sum())
 

@@ -324,7 +324,8 @@ def _cost_family(problem: FrameProblem) -> Cost:
 def _run_family(problem: FrameProblem) -> Outcome:
     outcome: Outcome = _members(problem).run()
     assert problem.family is not None
-    reals, exact = (problem.family.results(found) for found in (outcome.reals, outcome.exact))
+    reals = problem.family.results(outcome.reals)
+    exact = reals if outcome.exact is outcome.reals else problem.family.results(outcome.exact)
     return Outcome(reals, exact, None)
 
 
