@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from windrow.kernels.contract.ranks import CONT, DISC
-from windrow.kernels.folds import cells, select
+from windrow.kernels.folds import cells, lanes, select
 from windrow.operations.query.fused.lending import lend
 
 FLOATS = [0.1, -0.0, 0.0, 1e16, -1e16, 3.5, math.nan, 1e-3]
@@ -47,6 +47,35 @@ def test_runs_and_single_cells_round_alike(seed: int, count: int, run: int, mask
     every = np.zeros(count, np.int64)
     cells.count_cells(present, groups, every)
     assert every.tolist() == [sum((groups == g) & (present == 1 if masked else True)) for g in range(count)]
+
+
+@given(
+    st.integers(0, 2**32),
+    st.sampled_from([(0, 6), (20, 44), (100, 3000)]),
+    st.integers(0, 1),
+    st.booleans(),
+    st.sampled_from(["f4", "f8"]),
+)
+@settings(max_examples=60, deadline=None)
+def test_runs_of_any_length_are_near_the_truth(
+    seed: int, lengths: tuple[int, int], long: int, masked: bool, kind: str
+) -> None:
+    random = np.random.default_rng(seed)
+    count, rows = int(random.integers(1, 6)), int(random.integers(1, 4))
+    own = np.concatenate([random.integers(*lengths, 40), [5000] * long])  # one long run among many short ones
+    runs = np.concatenate([[0], np.cumsum(random.permutation(own))])
+    codes = random.integers(0, count, len(own))
+    values = random.choice([0.1, -0.0, 3.5, math.nan, 1e-3, -7e5], rows * runs[-1]).astype(kind)
+    present = (random.random(len(values)) < 0.7).astype(np.uint8) if masked else np.zeros(0, np.uint8)
+    bases = np.arange(rows) * count
+    counts, high, low = np.zeros(rows * count, np.int64), np.zeros(rows * count), np.zeros(rows * count)
+    lanes.fold_sums(values, present, np.arange(rows) * runs[-1], bases, runs, codes, False, counts, high, low)
+    there = ~np.isnan(values) & (present == 1 if masked else True)
+    groups = (bases[:, None] + np.repeat(codes, own)).reshape(-1)
+    for group in range(rows * count):
+        chosen = values[there & (groups == group)].astype(np.float64)
+        assert counts[group] == len(chosen)
+        assert abs(math.fsum([high[group], low[group], *-chosen])) <= 1e-13 * math.fsum(np.abs(chosen))
 
 
 @given(st.integers(0, 2**32), st.integers(0, 40), st.integers(1, 6))

@@ -50,7 +50,7 @@ _COMPARE: dict[str, Callable[..., Array]] = {
 _OPPOSITE = {"<": ">=", "<=": ">", ">": "<=", ">=": "<"}
 _TURNED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "=", "<>": "<>"}
 _EXACT = 2**53
-TILE_CELLS = 65_536
+TILE_CELLS = 131_072
 """Cells whose intermediate values stay in the processor's cache."""
 
 
@@ -115,27 +115,35 @@ def tile_type(node: Node, types: Types) -> DataType:
     return types[node.key] if isinstance(node, Column) else TYPES["float64"]
 
 
-def tile_values(node: Node, tiles: Tiles) -> Any:
-    """The value of an expression at each cell, NaN for null; of a literal, the number."""
+def tile_values(node: Node, tiles: Tiles, room: Array | None = None) -> Any:
+    """The value of an expression at each cell, NaN for null; of a literal, the number.
+
+    What is computed last may be computed in ``room``, which is returned then.
+    """
     if isinstance(node, Column):
         return tiles[node.key]
     if isinstance(node, Literal):
         return node.value
     with np.errstate(invalid="ignore", over="ignore"):
         if isinstance(node, Unary):
-            return np.negative(tile_values(node.operand, tiles), dtype=np.float64)
+            return np.negative(tile_values(node.operand, tiles), out=room, dtype=np.float64)
         assert isinstance(node, Binary)
         left, right = tile_values(node.left, tiles), tile_values(node.right, tiles)
-        return _ARITHMETIC[node.operator](left, right, dtype=np.float64)
+        return _ARITHMETIC[node.operator](left, right, out=room, dtype=np.float64)
 
 
-def compute_block(node: Node, blocks: Tiles, shape: tuple[int, ...]) -> npt.NDArray[np.float64]:
-    """The value of an expression at each cell of whole blocks, tile by tile; NaN is null."""
-    found = np.empty(shape, np.float64)
+def compute_block(
+    node: Node, blocks: Tiles, shape: tuple[int, ...], room: npt.NDArray[np.float64] | None = None
+) -> npt.NDArray[np.float64]:
+    """The value of an expression at each cell of whole blocks, tile by tile, in ``room`` if given; NaN is null."""
+    found = np.empty(shape, np.float64) if room is None else room
     step = max(1, TILE_CELLS // max(1, math.prod(shape[1:])))
     for start in range(0, shape[0], step):
         tile = {name: block[start : start + step] for name, block in blocks.items()}
-        found[start : start + step] = tile_values(node, tile)
+        target = found[start : start + step]
+        values = tile_values(node, tile, target)
+        if values is not target:
+            target[...] = values
     return found
 
 
@@ -181,6 +189,8 @@ def _compare(node: Comparison, tiles: Tiles, wanted: bool) -> Any:
 def _there(node: Node, tiles: Tiles) -> Any:
     """Where all columns are present that have beside them whether they are; None if there is none of these."""
     found = None
+    if not any(name.endswith(VALID_SUFFIX) for name in tiles):  # most often; every tile asks
+        return found
     for column in node.columns():
         present = tiles.get(column.key + VALID_SUFFIX)
         if present is not None:

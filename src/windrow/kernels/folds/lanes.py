@@ -20,6 +20,8 @@ from windrow.kernels.compiler.jit import inner, kernel, reordering
 Array = npt.NDArray[Any]
 PIECE = 1024
 """Values that are added before what they sum to is joined with compensation."""
+SHORT_RUN = 32
+"""Values of a run, on average, below which they are added one by one: more at a time would not pay for beginning."""
 
 
 @reordering
@@ -78,10 +80,14 @@ def fold_sums(
     counts: Array, high: Array, low: Array,
 ) -> None:  # fmt: skip
     """Counts and sums of floats; ``beside`` says that neighbours along a row are in groups that are neighbours."""
+    short = _are_short(runs, len(codes))
     for row in range(len(offsets)):
         offset, base = offsets[row], bases[row]
         if beside:
             _add_row(values, present, offset + runs[0], base + codes[0], len(codes), counts, high, low)
+            continue
+        if short:
+            _add_short_runs(values, present, offset, base, runs, codes, counts, high, low)
             continue
         for run in range(len(codes)):
             group = base + codes[run]
@@ -92,6 +98,38 @@ def fold_sums(
                 counts[group] += count
                 _add(high, low, group, total)
                 start = end
+
+
+@inner
+def _are_short(runs: Array, count: int) -> bool:
+    """Whether runs are short on average, and none is longer than may be added without compensation."""
+    if runs[count] - runs[0] >= SHORT_RUN * count:
+        return False
+    for run in range(count):
+        if runs[run + 1] - runs[run] > PIECE:
+            return False
+    return True
+
+
+@inner
+def _add_short_runs(
+    values: Array, present: Array, offset: int, base: int, runs: Array, codes: Array,
+    counts: Array, high: Array, low: Array,
+) -> None:  # fmt: skip
+    """The runs of one row, their values one by one."""
+    for run in range(len(codes)):
+        start, stop = np.uint64(offset + runs[run]), np.uint64(offset + runs[run + 1])
+        total, count = 0.0, 0
+        for place in range(start, stop):
+            value = values[place]
+            there = value == value
+            if len(present):
+                there = there & (present[place] != 0)
+            total += np.float64(value) if there else 0.0
+            count += there
+        group = base + codes[run]
+        counts[group] += count
+        _add(high, low, group, total)
 
 
 @inner

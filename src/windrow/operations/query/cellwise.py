@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -69,7 +70,20 @@ class GridColumns(OnSource):
         read = self.source.schema.bytes_of(self._needed())
         return self.source.task_bytes(results) + results.size * copies * (read + self.schema.cell_bytes)
 
-    def read(self, box: Box, attributes: Iterable[str] | None = None) -> Blocks:
+    @cached_property
+    def tiled(self) -> tuple[str, ...]:
+        """The attributes that are computed on tiles, all of them float64."""
+        types = plain_types(self.source.schema)
+        return tuple(
+            name
+            for name, node in self.outputs
+            if not _is_stored(node, self.source.schema)
+            and self.schema.attribute(name).type == TYPES["float64"]
+            and tile_obstacle(node, types) is None
+        )
+
+    def read(self, box: Box, attributes: Iterable[str] | None = None, room: Blocks | None = None) -> Blocks:
+        """What is computed on tiles is computed in ``room`` where that has an array for it."""
         wanted = dict(self.outputs)
         if attributes is not None:
             wanted = {name: wanted[name] for name in attributes}
@@ -79,13 +93,17 @@ class GridColumns(OnSource):
         result: dict[str, Any] = {}
         for name, node in wanted.items():
             attribute = self.schema.attribute(name)
-            if isinstance(node, Column) and node.key in inner.attribute_names:
+            if isinstance(node, Column) and _is_stored(node, inner):
                 result |= _renamed(inner.attribute(node.key), attribute, blocks)
-            elif attribute.type == TYPES["float64"] and tile_obstacle(node, plain_types(inner)) is None:
-                result[name] = compute_block(node, blocks, box.shape)
+            elif name in self.tiled:
+                result[name] = compute_block(node, blocks, box.shape, (room or {}).get(name))
             else:
                 result |= _stored(columns.evaluate(node), attribute, box)
         return result
+
+
+def _is_stored(node: Node, schema: Schema) -> bool:
+    return isinstance(node, Column) and node.key in schema.attribute_names
 
 
 def _renamed(given: Attribute, attribute: Attribute, blocks: Blocks) -> dict[str, Any]:

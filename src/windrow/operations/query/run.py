@@ -274,8 +274,7 @@ def compute_grid(engine: Engine, source: ComputedSource, box: Box, whole: Box | 
     gathered = GatheredBlocks(box)
     if executor.name == "local":  # each thread puts what it has computed where it belongs, and holds it no longer
         largest = max(map(source.task_bytes, blocks))
-        work = Job("computing", lambda block: gathered.put(block, source.read(block)), blocks, largest)
-        executor.run(work)
+        executor.run(Job("computing", lambda block: gathered.compute(source, block), blocks, largest))
     else:
         for block, piece in zip(blocks, _grid_pieces(executor, source, blocks), strict=True):
             gathered.put(block, piece)
@@ -290,13 +289,25 @@ class GatheredBlocks:
         self._box = box
         self._lock = Lock()
 
+    def compute(self, source: ComputedSource, block: Box) -> None:
+        """Put the results of a block where they belong; what can be computed there is."""
+        if isinstance(source, GridColumns):
+            room = {name: self._room(name, np.dtype(np.float64), block) for name in source.tiled}
+            piece = source.read(block, room=room)
+            self.put(block, {name: values for name, values in piece.items() if name not in room})
+        else:
+            self.put(block, source.read(block))
+
     def put(self, block: Box, piece: Blocks) -> None:
-        with self._lock:
-            for name, values in piece.items():
-                if name not in self.blocks:
-                    self.blocks[name] = np.empty(self._box.shape, values.dtype)
         for name, values in piece.items():
-            self.blocks[name][block.slices(self._box.lo)] = values
+            self._room(name, values.dtype, block)[...] = values
+
+    def _room(self, name: str, dtype: Any, block: Box) -> Any:
+        """Where the results of a block belong."""
+        with self._lock:
+            if name not in self.blocks:
+                self.blocks[name] = np.empty(self._box.shape, dtype)
+        return self.blocks[name][block.slices(self._box.lo)]
 
 
 def stream_grid(engine: Engine, source: ComputedSource, box: Box) -> Iterator[tuple[Box, Blocks]]:

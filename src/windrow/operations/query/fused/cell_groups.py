@@ -154,17 +154,16 @@ class BoxGroups:
     def range(self) -> slice:
         return slice(self.first, self.first + self.count)
 
-    def lanes(self, coordinates: Mapping[str, Int64Array], cells: int) -> Lanes | CellLanes:
-        """Where each cell is added, among the groups of the box."""
+    def lanes(self, coordinates: Mapping[str, Int64Array], cells: int, room: Int64Array) -> Lanes | CellLanes:
+        """Where each cell is added, among the groups of the box; numbers are written into ``room``."""
         if not self.numberings or not cells:
             one = np.zeros(1, np.int64)
             return Lanes(one, one, np.array([0, cells]), one)
-        return CellLanes(self.number(coordinates, cells))
+        return CellLanes(self.number(coordinates, room[:cells]))
 
-    def number(self, coordinates: Mapping[str, Int64Array], cells: int) -> Int64Array:
-        """The group of each cell, from 0 on."""
-        start = sum(numbering.base for numbering in self.numberings) - self.first
-        groups = np.full(cells, start, np.int64)
+    def number(self, coordinates: Mapping[str, Int64Array], groups: Int64Array) -> Int64Array:
+        """The group of each cell, from 0 on, written into ``groups``."""
+        groups.fill(sum(numbering.base for numbering in self.numberings) - self.first)
         for numbering in self.numberings:
             numbering.add(lend(coordinates[numbering.dimension]), groups)
         return groups

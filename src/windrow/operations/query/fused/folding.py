@@ -48,11 +48,14 @@ class BlockFold:
         inside = tuple(slice(lo, lo + extent) for lo, extent in zip(start, shape, strict=True))
         views = {name: values[inside] for name, values in blocks.items()}
         step = max(1, tiles.TILE_CELLS // max(1, math.prod(shape[1:])))
+        laid: tuple[tuple[int, ...], Lanes] | None = None
         for first in range(0, shape[0], step):
             tile = {name: view[first : first + step] for name, view in views.items()}
             extents = next(iter(tile.values())).shape
-            own = [codes[0][first : first + step], *codes[1:]]
-            self.fold_tile(tile, extents, lay_lanes(extents, (0,) * len(extents), extents, own), states)
+            if laid is None or laid[0] != extents or codes[0].strides != (0,):  # else it is as in the tile before
+                own = [codes[0][first : first + step], *codes[1:]]
+                laid = extents, lay_lanes(extents, (0,) * len(extents), extents, own)
+            self.fold_tile(tile, extents, laid[1], states)
 
     def _is_stored(self, kept: Kept) -> bool:
         return kept.argument is None or isinstance(self.pipeline.outputs[kept.argument], Column)

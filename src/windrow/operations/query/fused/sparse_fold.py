@@ -112,8 +112,10 @@ def fold_part(task: PartTask) -> PartStates:
     names = work.stored.schema.dimension_names
     groups = work.groups.within(names, part.box if work.box is None else part.box & work.box)
     states = [State(kept, groups.count) for kept in work.fold.kept]
+    room = np.empty(0, np.int64)  # the same for all batches, so that it stays in the cache
     for batch in work.batches(part):
-        lanes = groups.lanes(batch.keys, batch.rows)
+        room = room if len(room) >= batch.rows else np.empty(batch.rows, np.int64)
+        lanes = groups.lanes(batch.keys, batch.rows, room)
         work.fold.fold_tile(batch.tile, (batch.rows,), lanes, states, batch.alive)
     return PartStates(groups.range, states)
 

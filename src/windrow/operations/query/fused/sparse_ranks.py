@@ -54,7 +54,7 @@ def lay_part(task: PartTask) -> PartValues:
     pieces: list[tuple[Array, Array, Int64Array]] = []
     for batch in work.batches(part):
         rows, tile = batch.rows, batch.tile
-        numbers = groups.number(batch.keys, rows)
+        numbers = groups.number(batch.keys, np.empty(rows, np.int64))
         chosen = work.fold.choose_cells(tile, (rows,), batch.alive)
         values, present = work.fold.values_of(argument, tile, (rows,), chosen)
         count_cells(lend(chosen), numbers, cells)
