@@ -62,8 +62,8 @@ def test_runs_of_any_length_are_near_the_truth(
 ) -> None:
     random = np.random.default_rng(seed)
     count, rows = int(random.integers(1, 6)), int(random.integers(1, 4))
-    own = np.concatenate([random.integers(*lengths, 40), [5000] * long])  # one long run among many short ones
-    runs = np.concatenate([[0], np.cumsum(random.permutation(own))])
+    own = random.permutation(np.append(random.integers(*lengths, 40), np.full(long, 5000)))  # one that is long
+    runs = np.append(0, np.cumsum(own))
     codes = random.integers(0, count, len(own))
     values = random.choice([0.1, -0.0, 3.5, math.nan, 1e-3, -7e5], rows * runs[-1]).astype(kind)
     present = (random.random(len(values)) < 0.7).astype(np.uint8) if masked else np.zeros(0, np.uint8)

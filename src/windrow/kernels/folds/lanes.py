@@ -103,12 +103,10 @@ def fold_sums(
 @inner
 def _are_short(runs: Array, count: int) -> bool:
     """Whether runs are short on average, and none is longer than may be added without compensation."""
-    if runs[count] - runs[0] >= SHORT_RUN * count:
-        return False
+    longest = 0
     for run in range(count):
-        if runs[run + 1] - runs[run] > PIECE:
-            return False
-    return True
+        longest = max(longest, runs[run + 1] - runs[run])
+    return longest <= PIECE and runs[count] - runs[0] < SHORT_RUN * count
 
 
 @inner
