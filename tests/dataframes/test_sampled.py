@@ -16,7 +16,17 @@ from frame_cases import Case, cases, check, table
 from windrow.dataframes import sampled_cuts
 from windrow.dataframes.cuts import TIE
 from windrow.dataframes.row_order import encode_key, sort_table
-from windrow.dataframes.sampled_cuts import AT, FIRST, Border, KeySample, Mark, choose_borders, share_out
+from windrow.dataframes.sampled_cuts import (
+    AT,
+    FIRST,
+    Border,
+    KeySample,
+    Mark,
+    choose_borders,
+    choose_clean_borders,
+    estimate_tasks,
+    share_out,
+)
 from windrow.dataframes.sampled_route import run_sampled
 from windrow.dataframes.spec import PLACE, is_bounded
 from windrow.kernels.frames.row_sorting import sort_rows
@@ -72,7 +82,7 @@ def run(case: Case, sample: KeySample, tasks: int) -> list[pa.RecordBatch] | str
     for number in range(len(borders) + 1):
         own = [{**row, PLACE: number} for row in case.rows if task_of(sample, borders, row) == number]
         batches = table(own).to_batches(max_chunksize=5)
-        found += list(run_sampled(task, [TIE], shares.halos, iter(batches)))
+        found += list(run_sampled(task, [TIE], shares.halos, {}, iter(batches)))
     return found
 
 
@@ -90,6 +100,26 @@ def test_any_sample_gives_right_results_or_none(case: Case, tasks: int, data: st
         assert case.unit != "range"
     else:
         check(case, found, TIE)
+
+
+UNBOUNDED = cases(tied=True).filter(
+    lambda case: not is_bounded(case.task.frames[0]) and bool(case.rows) and bool(case.task.partition)
+)
+
+
+@settings(max_examples=60)
+@given(UNBOUNDED, st.integers(1, 9), st.data())
+def test_partitions_that_stay_whole_need_nothing_of_others(case: Case, tasks: int, data: st.DataObject) -> None:
+    """Unbounded frames, and samples that are as misleading as can be."""
+    drawn = data.draw(st.lists(st.sampled_from(case.rows), unique_by=lambda row: row["id"], min_size=1))
+    sample = sample_of(case, drawn, False)
+    borders = choose_clean_borders(sample, tasks, through=False)
+    assert len(estimate_tasks(sample, borders)) == len(borders) + 1 <= tasks
+    found = []
+    for number in range(len(borders) + 1):
+        own = [{**row, PLACE: number} for row in case.rows if task_of(sample, borders, row) == number]
+        found += list(run_sampled(case.task, [TIE], {}, {}, iter(table(own).to_batches(max_chunksize=5))))
+    check(case, found, TIE)
 
 
 @settings(max_examples=40)

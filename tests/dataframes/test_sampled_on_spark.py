@@ -138,12 +138,18 @@ def test_too_short_a_halo_makes_the_exact_route_run(spark_session: Any, monkeypa
         assert row["m"] == sum(ids[k] for k in range(max(0, row["k"] - 100), row["k"] + 1))
 
 
-def test_large_halos_and_unbounded_frames_take_the_exact_route(
+def test_large_halos_and_values_of_unbounded_frames_take_the_exact_route(
     spark_session: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     df = spark_session.range(0, 2000, 1, 2).selectExpr("id * 7919 % 2000 as k", "id")
     query = wr.frames(df, tasks=3).order_by("k")
-    assert "sampled   cannot" in query.explain(m=wr.sum("id").over(wr.Frame.rows(None, 0)))
+    assert "more of other tasks than a few numbers" in query.explain(m=wr.median("id").over(wr.Frame.rows(None, 0)))
+    assert "some reach rows of other tasks" in query.explain(m=wr.sum("id").over(wr.Frame.rows(None, -1)))
+    monkeypatch.setattr(sampled_route, "TASK_ROWS", 900)
+    assert "has about 2,000 rows" in wr.frames(df, tasks=3).partition_by("k div 2000").order_by("k").explain(
+        m=wr.median("id").over(wr.Frame.rows(None, 0))
+    )
+    assert "has about 2,000 rows" in wr.frames(df, tasks=3).order_by("k div 2000").explain(r=wr.rank())
     monkeypatch.setattr(sampled_route, "HALO_BYTES", 1000)
     told = query.explain(m=wr.sum("id").over(wr.Frame.rows(-200, 0)))
     assert "rows beyond their tasks" in told

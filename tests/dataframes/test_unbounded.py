@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 from decimal import Decimal
 from typing import Any
@@ -10,9 +11,10 @@ import pytest
 
 import frame_tables_twin as twin
 import windrow as wr
-from windrow.dataframes import exact_route
+from windrow.dataframes import exact_route, sampled_route
 from windrow.dataframes import unbounded_summaries as carrying
 from windrow.dataframes.blocks import BLOCK_ROWS
+from windrow.dataframes.sessions import physical_plan
 
 pytestmark = pytest.mark.spark
 
@@ -137,6 +139,51 @@ def test_rows_in_order_stay_under_unbounded_frames(spark_session: Any, key: str,
     calls = [f"{GROWING[name][1]} over (order by k {BOUNDS[GROWING[name][2]]}) as {name}" for name in asked]
     calls += [f"{NUMBERED[name]}() over (order by k) as {name}" for name in ranks]
     wanted = df.selectExpr("id", *calls).orderBy("id").collect()
+    for mine, theirs in zip(got, wanted, strict=True):
+        for name in (*asked, *ranks):
+            near = None if theirs[name] is None else pytest.approx(theirs[name], rel=1e-12)
+            assert mine[name] == near, (mine["id"], name)
+
+
+KEYS = {
+    "no peers": "id",
+    "peers": "id div 7",
+    "peers, NULL and NaN": "if(id % 50 = 0, null, if(id % 49 = 0, double('nan'), id % 40 * -0.5D))",
+}
+GROUPS = {"one partition": "0", "partitions": "id div 90", "small partitions": "id % 150"}
+
+
+@pytest.mark.parametrize(("key", "group"), [*itertools.product(KEYS, GROUPS)])
+@pytest.mark.parametrize("way", ["asc nulls first", "desc nulls last"])
+def test_rows_in_no_order_go_through_one_exchange(
+    spark_session: Any, monkeypatch: pytest.MonkeyPatch, key: str, group: str, way: str
+) -> None:
+    """Ranks and growing frames as Spark has them, cut by a sample of every fifth row."""
+    monkeypatch.setattr(sampled_route, "SAMPLE_ROWS", 120)
+    df = spark_session.range(0, 600, 1, 3).selectExpr("pmod(id * 7919, 601) as id").selectExpr(
+        "id", f"{GROUPS[group]} as g", f"{KEYS[key]} as k",
+        "pmod(id * 7919, 61) as v", "if(id % 7 = 0, null, pmod(id * 104729, 37) / 4.0D) as w",
+    )  # fmt: skip
+    by = () if group == "one partition" else ("g",)
+    query = wr.frames(df, tasks=4, shuffle="sampled").partition_by(*by).order_by(f"k {way}")
+    whole = (None, None)
+    asked = {
+        name: one.over(wr.Frame(*frame))
+        for name, (one, _, frame) in GROWING.items()
+        if key == "no peers" or frame[0] != "rows" or frame[1:] == whole  # the turn among peers is nobody's to say
+    }
+    ranks = {name: getattr(wr, call)() for name, call in NUMBERED.items() if key == "no peers" or name != "n"}
+    if not by:
+        del ranks["d"]  # that counts different values
+    found = query.agg(**asked, **ranks)
+    plan = physical_plan(found)
+    assert (plan.count("Exchange"), "Sort" in plan) == (1 + ("d" in ranks), False)  # dense_rank takes a step before
+    over = f"partition by {', '.join(by)} order by k {way}" if by else f"order by k {way}"
+    calls = [f"{GROWING[name][1]} over ({over} {BOUNDS[GROWING[name][2]]}) as {name}" for name in asked]
+    calls += [f"{NUMBERED[name]}() over ({over}) as {name}" for name in ranks]
+    wanted = df.selectExpr("id", *calls).orderBy("id").collect()
+    got = found.orderBy("id").collect()
+    assert len(got) == 600
     for mine, theirs in zip(got, wanted, strict=True):
         for name in (*asked, *ranks):
             near = None if theirs[name] is None else pytest.approx(theirs[name], rel=1e-12)

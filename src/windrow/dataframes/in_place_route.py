@@ -13,7 +13,7 @@ from windrow.dataframes.blocks import FrameStream, gather_batches
 from windrow.dataframes.order import Halo
 from windrow.dataframes.sessions import functions
 from windrow.dataframes.slices import Division, Piece, Share
-from windrow.dataframes.spec import PLACE, FrameTask, is_bounded
+from windrow.dataframes.spec import PLACE, FrameTask
 from windrow.dataframes.table_plan import GATHER_ROWS, Route, TablePlan, map_tasks
 from windrow.dataframes.unbounded_states import Carried
 from windrow.dataframes.unbounded_summaries import summarise_unseen
@@ -38,10 +38,7 @@ def place_rows(plan: TablePlan) -> DataFrame:
 
 def carries_on(task: FrameTask) -> bool:
     """Whether what unbounded frames need of other Spark partitions is a few numbers, worked out by Spark."""
-    unbounded = [item for item in task.aggregates if not is_bounded(task.frames[item.frame])]
-    return (
-        not task.loads_all and not task.partition and not any(item.aggregate.definition.tallies for item in unbounded)
-    )
+    return task.carries_numbers and not task.partition
 
 
 def route_in_place(plan: TablePlan, held: dict[int, Halo]) -> Route:

@@ -14,7 +14,7 @@ from windrow.dataframes.exact_route import route_exact
 from windrow.dataframes.in_place_route import carries_on, place_rows, route_in_place, stays_put
 from windrow.dataframes.order import Halo, PartitionLook, are_in_order, halos, look, open_looks
 from windrow.dataframes.rows import SortedRows
-from windrow.dataframes.sampled_route import Sampled, prepare_sampled, route_sampled
+from windrow.dataframes.sampled_route import Sampled, needs_others, prepare_sampled, route_sampled
 from windrow.dataframes.sessions import SparkPlan, collect_rows, collect_table, column_named, spark_plan
 from windrow.dataframes.spec import PLACE, TableAggregate
 from windrow.dataframes.table_plan import HALO_BYTES, Route, TablePlan, row_bytes
@@ -102,7 +102,7 @@ class RouteProblem:
 
     @cached_property
     def rows(self) -> int:
-        if "looks" in self.__dict__ or self.plan.task.is_unbounded or self.plan.shuffle == EXACT:
+        if "looks" in self.__dict__ or needs_others(self.plan.task) is not None or self.plan.shuffle == EXACT:
             return sum(one.rows for one in self.looks)
         found = collect_rows(self.plan.rows.selectExpr("count(*)"), "counting the rows")
         return int(found[0][0])
@@ -117,8 +117,9 @@ def _stay(problem: RouteProblem) -> str | None:
 
 
 def _sample(problem: RouteProblem) -> str | None:
-    if problem.plan.task.is_unbounded:
-        return "frames are unbounded"
+    obstacle = needs_others(problem.plan.task)
+    if obstacle is not None:
+        return obstacle
     return "rows can stay where they are" if _stay(problem) is None else problem.sampled.obstacle
 
 

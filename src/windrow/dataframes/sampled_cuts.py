@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from windrow.dataframes.cuts import TIE, hashed_columns, literal, write_below, write_search, write_whole
+from windrow.dataframes.cuts import TIE, Cuts, hashed_columns, literal, write_below, write_search, write_whole
 from windrow.dataframes.keys import join_chunks, steps
 from windrow.dataframes.order import Halo
 from windrow.dataframes.row_order import encode_hashes, encode_key
@@ -117,6 +117,31 @@ def choose_borders(task: FrameTask, sample: KeySample, tasks: int) -> tuple[Bord
             continue
         rows.append(row)
     return tuple(_find_border(task, sample, row) for row in rows)
+
+
+def choose_clean_borders(sample: KeySample, tasks: int, through: bool) -> tuple[Border, ...]:
+    """Cuts between partitions or, where they may go ``through`` these, between groups of peers."""
+    count, rows = sample.keys.num_rows, [0]
+    for number in range(1, tasks):
+        row = number * count // tasks
+        whole = sample.sorted_rows.peers if through else sample.sorted_rows.groups
+        first = int(whole(row, row + 1)[0][0]) if row else 0
+        if first > rows[-1]:
+            rows.append(first)
+    marks = [Mark(row, AT if through else FIRST) for row in rows[1:]]
+    return tuple(Border(mark, mark, mark) for mark in marks)
+
+
+def cuts_through(sample: KeySample, borders: Sequence[Border]) -> Cuts:
+    """Cuts between groups of peers, of which it matters which partitions they go through."""
+    rows = pa.array([border.cut.row for border in borders], pa.int64())
+    return Cuts(sample.keys.take(rows), (None,) * len(borders), sample.partition, sample.order)
+
+
+def estimate_tasks(sample: KeySample, borders: Sequence[Border]) -> list[int]:
+    """About how many rows each task has."""
+    edges = [0, *(border.cut.row for border in borders), sample.keys.num_rows]
+    return [round((stop - start) / max(sample.fraction, 1e-12)) for start, stop in pairwise(edges)]
 
 
 def _are_peers(sample: KeySample, one: int, other: int) -> bool:

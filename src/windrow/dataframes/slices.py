@@ -87,6 +87,19 @@ def divide(task: FrameTask, cuts: Cuts, pieces: Sequence[Piece], tasks: int) -> 
     return Division(tuple(shares), home, lowest, highest, tuple(pieces), ordered)
 
 
+def divide_as_cut(cuts: Cuts, rows: Mapping[int, int]) -> Division:
+    """Each slice is a task, since cuts are such that no row needs others; ``rows`` are those of each piece."""
+    pieces = tuple(Piece(number, count) for number, count in sorted(rows.items()))
+    crossed: dict[int, list[Piece]] = {}
+    for piece in pieces:
+        group = cuts.crossed(piece.number)
+        if group is not None:
+            crossed.setdefault(group, []).append(piece)
+    home = {piece.number: piece.slice for piece in pieces}
+    shares = tuple(Share(slice_, slice_, slice_ + 1, 0) for slice_ in range(cuts.slices))
+    return Division(shares, home, home, home, pieces, {group: tuple(members) for group, members in crossed.items()})
+
+
 def _shares(rows: Sequence[int], tasks: int) -> list[Share]:
     shares: list[Share] = []
     total, begin, held, done = sum(rows), 0, 0, 0

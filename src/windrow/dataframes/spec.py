@@ -96,6 +96,11 @@ class TableAggregate:
     strategy: str = "auto"
 
     @property
+    def counts_rows(self) -> bool:
+        """Whether it counts all rows, whatever their values."""
+        return self.aggregate.attribute is None and self.keep is None
+
+    @property
     def fraction(self) -> str | None:
         """The column that holds each row's fraction, if it varies."""
         return str(self.aggregate.parameter) if self.aggregate.varies else None
@@ -125,8 +130,7 @@ class FrameTask:
         found = []
         for number, item in enumerate(self.aggregates):
             frame = self.frames[item.frame]
-            counts_rows = item.aggregate.attribute is None and item.keep is None
-            if counts_rows and frame.start.is_unbounded and not frame.end.is_unbounded:
+            if item.counts_rows and frame.start.is_unbounded and not frame.end.is_unbounded:
                 found.append(number)
         return () if self.partition else tuple(found)
 
@@ -136,6 +140,18 @@ class FrameTask:
         counted = self.running_counts
         others = [item for number, item in enumerate(self.aggregates) if number not in counted]
         return bool(counted) and all(is_bounded(self.frames[item.frame]) for item in others)
+
+    @property
+    def carries_numbers(self) -> bool:
+        """Whether all that unbounded frames need of other tasks' rows is a few numbers, which Spark works out."""
+        unbounded = [item for item in self.aggregates if not is_bounded(self.frames[item.frame])]
+        tallied = any(item.aggregate.definition.tallies for item in unbounded)
+        return not self.loads_all and not tallied
+
+    @property
+    def looks_at_peers_only(self) -> bool:
+        """Whether a row needs no other rows than its peers, beside what is carried."""
+        return all(not frame.start.offset and not frame.end.offset for frame in self.envelopes) and not self.loads_all
 
     @property
     def envelopes(self) -> tuple[BoundFrame, ...]:

@@ -44,7 +44,13 @@ def summarise_unseen(task: FrameTask, keyed: DataFrame, division: Division) -> C
     rows = keyed if len(pieces) == len(division.pieces) else keyed.where(column_named(PLACE).isin(pieces))
     parts: dict[int, dict[int, Part]] = {}
     sent: dict[int, Sent] = {}
-    merged = [(number, item) for number, item in items if not item.aggregate.definition.tallies]
+    for number, item in items:
+        if item.counts_rows:  # the pieces have been counted
+            names = item.aggregate.parts()
+            parts[number] = {
+                piece.number: Part(piece.rows, dict.fromkeys(names, piece.rows)) for piece in division.pieces
+            }
+    merged = [one for one in items if not one[1].aggregate.definition.tallies and not one[1].counts_rows]
     if merged:
         parts.update(_compute_states(rows, merged))
     places = {number: find_elsewhere(division, task.frames[item.frame]) for number, item in items}
