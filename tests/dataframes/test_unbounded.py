@@ -154,7 +154,7 @@ GROUPS = {"one partition": "0", "partitions": "id div 90", "small partitions": "
 
 
 @pytest.mark.parametrize(("key", "group"), [*itertools.product(KEYS, GROUPS)])
-@pytest.mark.parametrize("way", ["asc nulls first", "desc nulls last"])
+@pytest.mark.parametrize("way", ["desc nulls last", pytest.param("asc nulls first", marks=pytest.mark.slow)])
 def test_rows_in_no_order_go_through_one_exchange(
     spark_session: Any, monkeypatch: pytest.MonkeyPatch, key: str, group: str, way: str
 ) -> None:
