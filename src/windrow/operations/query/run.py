@@ -295,6 +295,8 @@ class GatheredBlocks:
             room = {name: self._room(name, np.dtype(np.float64), block) for name in source.tiled}
             piece = source.read(block, room=room)
             self.put(block, {name: values for name, values in piece.items() if name not in room})
+            with self._lock:  # in the order of the results, whichever were there first
+                self.blocks = {name: self.blocks[name] for name in piece} | self.blocks
         else:
             self.put(block, source.read(block))
 
