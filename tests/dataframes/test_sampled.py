@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ import frame_tables_twin as twin
 from frame_cases import Case, cases, check, table
 from windrow.dataframes import sampled_cuts
 from windrow.dataframes.cuts import TIE
+from windrow.dataframes.order import Halo
 from windrow.dataframes.row_order import encode_key, sort_table
 from windrow.dataframes.sampled_cuts import (
     AT,
@@ -28,7 +30,8 @@ from windrow.dataframes.sampled_cuts import (
     share_out,
 )
 from windrow.dataframes.sampled_route import run_sampled
-from windrow.dataframes.spec import PLACE, is_bounded
+from windrow.dataframes.spec import PLACE, FrameTask, is_bounded
+from windrow.errors import DataError
 from windrow.kernels.frames.row_sorting import sort_rows
 from windrow.model.frame import SortKey
 
@@ -120,6 +123,16 @@ def test_partitions_that_stay_whole_need_nothing_of_others(case: Case, tasks: in
         own = [{**row, PLACE: number} for row in case.rows if task_of(sample, borders, row) == number]
         found += list(run_sampled(case.task, [TIE], {}, {}, iter(table(own).to_batches(max_chunksize=5))))
     check(case, found, TIE)
+
+
+def test_rows_that_came_since_they_were_counted_are_noticed() -> None:
+    """What was worked out for the tasks after this one would be wrong."""
+    rows = pa.table({"k": [2, 1, 3], PLACE: pa.array([0, 0, 0], pa.int32())})
+    task = FrameTask((), (SortKey("k"),), (), (), ("k",), is_unbounded=True, kinds=(("k", pa.int64()),))
+    ran = partial(run_sampled, task, ["k"])
+    assert sum(batch.num_rows for batch in ran({0: Halo(3, None, None)}, {0: ()}, iter(rows.to_batches()))) == 3
+    with pytest.raises(DataError, match=r"the input changed .* 3 rows in a partition that had 2"):
+        list(ran({0: Halo(2, None, None)}, {0: ()}, iter(rows.to_batches())))
 
 
 @settings(max_examples=40)

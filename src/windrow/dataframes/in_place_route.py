@@ -10,14 +10,13 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from windrow.dataframes.blocks import FrameStream, gather_batches
-from windrow.dataframes.order import Halo
+from windrow.dataframes.order import Halo, changed_input
 from windrow.dataframes.sessions import functions
 from windrow.dataframes.slices import Division, Piece, Share
 from windrow.dataframes.spec import PLACE, FrameTask
 from windrow.dataframes.table_plan import GATHER_ROWS, Route, TablePlan, map_tasks
 from windrow.dataframes.unbounded_states import Carried
 from windrow.dataframes.unbounded_summaries import summarise_unseen
-from windrow.errors import DataError
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -78,9 +77,5 @@ def run_in_place(
         yield from stream.add(table)
     if stream is not None:
         if halo is None or halo.rows != rows:
-            raise DataError(
-                "the input changed since its order was looked at",
-                got=f"{rows} rows in a partition that had {0 if halo is None else halo.rows}",
-                hint="Make the result anew, or cache the input first",
-            )
+            raise changed_input(0 if halo is None else halo.rows, rows)
         yield from stream.finish(halo.after)

@@ -19,6 +19,7 @@ from windrow.dataframes.blocks import gather_batches
 from windrow.dataframes.keys import steps
 from windrow.dataframes.rows import SortedRows
 from windrow.dataframes.spec import PLACE, FrameTask
+from windrow.errors import DataError
 
 LOOK_ROWS = 1 << 16
 HALO_ROWS = 200_000
@@ -132,6 +133,15 @@ class Halo:
     @property
     def neighbours(self) -> int:
         return sum(0 if side is None else side.num_rows for side in (self.before, self.after))
+
+
+def changed_input(expected: int, found: int) -> DataError:
+    """Rows were counted, and others came when they were read again."""
+    return DataError(
+        "the input changed since its order was looked at",
+        got=f"{found} rows in a partition that had {expected}",
+        hint="Make the result anew, or cache the input first",
+    )
 
 
 def halos(task: FrameTask, looks: Sequence[PartitionLook]) -> dict[int, Halo]:

@@ -18,7 +18,7 @@ import pyarrow as pa
 from windrow.dataframes.blocks import FrameStream
 from windrow.dataframes.cuts import TIE, hashed_columns, row_hash
 from windrow.dataframes.keys import join_chunks
-from windrow.dataframes.order import Halo
+from windrow.dataframes.order import Halo, changed_input
 from windrow.dataframes.row_order import can_hash, encode_key, has_ties, match_types, sort_table
 from windrow.dataframes.sampled_cuts import (
     Border,
@@ -131,7 +131,8 @@ def _prepare_unbounded(plan: TablePlan, rows: int, tasks: int) -> Sampled:
     placed = plan.rows.withColumn(PLACE, cuts.piece(plan.kinds))
     found = collect_table(placed.groupBy(PLACE).count(), "counting rows along the order").to_pylist()
     division = divide_as_cut(cuts, {row[PLACE]: row["count"] for row in found})
-    return Sampled(sample, borders, {}, summarise_unseen(task, placed, division).outside)
+    halos = {share.number: Halo(share.rows, None, None) for share in division.shares}
+    return Sampled(sample, borders, halos, summarise_unseen(task, placed, division).outside)
 
 
 def _describe_size(rows: int, size: int) -> str:
@@ -214,6 +215,8 @@ def run_sampled(
     held.clear()
     place = table.column(PLACE)[0].as_py()
     halo = halos.get(place, Halo(0, None, None))
+    if place in carried and halo.rows != table.num_rows:
+        raise changed_input(halo.rows, table.num_rows)
     kinds = {field.name: field.type for field in table.schema}
     before, after = (None if side is None else match_types(side, kinds) for side in (halo.before, halo.after))
     table = sort_table(table, task.keys, hashed)

@@ -96,7 +96,8 @@ def divide_as_cut(cuts: Cuts, rows: Mapping[int, int]) -> Division:
         if group is not None:
             crossed.setdefault(group, []).append(piece)
     home = {piece.number: piece.slice for piece in pieces}
-    shares = tuple(Share(slice_, slice_, slice_ + 1, 0) for slice_ in range(cuts.slices))
+    counts = [sum(piece.rows for piece in pieces if piece.slice == slice_) for slice_ in range(cuts.slices)]
+    shares = tuple(Share(slice_, slice_, slice_ + 1, count) for slice_, count in enumerate(counts))
     return Division(shares, home, home, home, pieces, {group: tuple(members) for group, members in crossed.items()})
 
 
